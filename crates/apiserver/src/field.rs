@@ -1,0 +1,152 @@
+//! Complaints about one field of an object, worded as Kubernetes words them.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Problem {
+    /// A reference to something that does not exist.
+    NotFound,
+    /// A value that must be there is not.
+    Required,
+    /// A value that must be unique stands twice.
+    Duplicate,
+    /// A malformed value.
+    Invalid,
+    /// A value outside an enumeration.
+    NotSupported,
+    /// A value that may not be set here, or may not change.
+    Forbidden,
+    /// A string that is too long.
+    TooLong,
+    /// A list that is too long.
+    TooMany,
+    /// A value of the wrong type.
+    TypeInvalid,
+}
+
+impl Problem {
+    /// The words that open the message.
+    fn label(self) -> &'static str {
+        match self {
+            Self::NotFound => "Not found",
+            Self::Required => "Required value",
+            Self::Duplicate => "Duplicate value",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::Forbidden => "Forbidden",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+        }
+    }
+
+    /// The `reason` of the cause in a Status.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::NotFound => "FieldValueNotFound",
+            Self::Required => "FieldValueRequired",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::Invalid => "FieldValueInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+        }
+    }
+}
+
+/// One complaint about one field.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FieldError {
+    /// What is wrong.
+    pub problem: Problem,
+    /// Where: `spec.template.spec.containers[0].name`.
+    pub path: String,
+    /// The value found there.
+    pub value: Value,
+    /// More, in words.
+    pub detail: String,
+}
+
+impl FieldError {
+    /// A complaint that shows the value.
+    pub fn new(problem: Problem, path: impl Into<String>, value: Value, detail: impl Into<String>) -> Self {
+        Self { problem, path: path.into(), value, detail: detail.into() }
+    }
+
+    /// A malformed value.
+    pub fn invalid(path: impl Into<String>, value: impl Into<Value>, detail: impl Into<String>) -> Self {
+        Self::new(Problem::Invalid, path, value.into(), detail)
+    }
+
+    /// A missing value.
+    pub fn required(path: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(Problem::Required, path, Value::String(String::new()), detail)
+    }
+
+    /// A value that may not be set here, or may not change.
+    pub fn forbidden(path: impl Into<String>, detail: impl Into<String>) -> Self {
+        Self::new(Problem::Forbidden, path, Value::String(String::new()), detail)
+    }
+
+    /// A value outside an enumeration.
+    pub fn not_supported(path: impl Into<String>, value: impl Into<Value>, allowed: &[&str]) -> Self {
+        let quoted: Vec<String> = allowed.iter().map(|v| format!("{v:?}")).collect();
+        Self::new(Problem::NotSupported, path, value.into(), format!("supported values: {}", quoted.join(", ")))
+    }
+
+    /// A value that stands twice.
+    pub fn duplicate(path: impl Into<String>, value: impl Into<Value>) -> Self {
+        Self::new(Problem::Duplicate, path, value.into(), "")
+    }
+
+    /// The complaint without the path: the `message` of a cause in a Status.
+    pub fn body(&self) -> String {
+        let mut text = self.problem.label().to_owned();
+        match self.problem {
+            Problem::Required | Problem::Forbidden | Problem::TooLong => {}
+            Problem::NotFound
+            | Problem::Duplicate
+            | Problem::Invalid
+            | Problem::NotSupported
+            | Problem::TypeInvalid
+            | Problem::TooMany => match &self.value {
+                Value::String(s) => text += &format!(": {}", quote(s)),
+                other => text += &format!(": {other}"),
+            },
+        }
+        if !self.detail.is_empty() {
+            text += ": ";
+            text += &self.detail;
+        }
+        text
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.body())
+    }
+}
+
+/// A string in double quotes, with the escapes that Kubernetes' messages have: those of JSON without `\u` for what can be printed.
+pub fn quote(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            c if c.is_control() && u32::from(c) < 0x80 => out.push_str(&format!("\\x{:02x}", u32::from(c))),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,9 @@
+//! An embedded Kubernetes API server.
+//!
+//! [`schema`] says what objects look like, [`builtin`] which kinds there always are, [`status`] and [`field`] how a
+//! refusal reads.
+
+pub mod builtin;
+pub mod field;
+pub mod schema;
+pub mod status;

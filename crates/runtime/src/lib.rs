@@ -1,0 +1,1 @@
+//! Injected time and chance, and the deterministic runner that controllers run on.
