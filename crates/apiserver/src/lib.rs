@@ -7,3 +7,4 @@ pub mod builtin;
 pub mod field;
 pub mod schema;
 pub mod status;
+pub mod store;
