@@ -1,5 +1,7 @@
 //! Refusals: every one is a `Status` with a code, a reason, details and causes, worded as kubectl's users know them.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -12,7 +14,7 @@ pub struct ApiError {
     /// The HTTP status code.
     pub code: StatusCode,
     /// The machine-readable reason: `NotFound`, `Conflict`, ….
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// One sentence for people.
     pub message: String,
     /// The object or resource that it is about, and the causes.
@@ -54,8 +56,8 @@ fn qualified(resource: &str, group: &str) -> String {
 
 impl ApiError {
     /// An error without details.
-    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Details::default() }
+    pub fn new(code: StatusCode, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), message: message.into(), details: Details::default() }
     }
 
     /// The same error, said of an object.
