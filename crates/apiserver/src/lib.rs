@@ -5,5 +5,8 @@
 
 pub mod builtin;
 pub mod field;
+pub mod meta;
+pub mod path;
 pub mod schema;
 pub mod status;
+pub mod value;
