@@ -3,6 +3,7 @@
 use std::fmt;
 
 /// A place in an object.
+#[must_use]
 #[derive(Debug, Clone, Copy)]
 pub struct Path<'a> {
     parent: Option<&'a Path<'a>>,
