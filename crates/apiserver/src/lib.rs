@@ -5,6 +5,10 @@
 
 pub mod builtin;
 pub mod field;
+pub mod meta;
+pub mod path;
+pub mod quantity;
 pub mod schema;
 pub mod status;
 pub mod store;
+pub mod value;
