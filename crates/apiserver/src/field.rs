@@ -115,7 +115,10 @@ impl FieldError {
             | Problem::TypeInvalid
             | Problem::TooMany => match &self.value {
                 Value::String(s) => text += &format!(": {}", quote(s)),
-                Value::Number(n) if n.is_f64() => text += &format!(": {}", go_float(n.as_f64().unwrap_or_default())),
+                Value::Number(n) if n.is_f64() => {
+                    text.push_str(": ");
+                    text.push_str(&go_float(n.as_f64().unwrap_or_default()));
+                }
                 other => text += &format!(": {other}"),
             },
         }

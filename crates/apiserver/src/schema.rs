@@ -1,7 +1,7 @@
 //! What is known about the shape of an object: one type for built-in kinds and custom resources.
 //!
 //! Built-in kinds get their schema from the facts in `builtin/openapi.json`, custom resources from their
-//! CustomResourceDefinition; after [`compile`] nobody can tell them apart. Validation, pruning, defaulting, server-side
+//! `CustomResourceDefinition`; after [`compile`] nobody can tell them apart. Validation, pruning, defaulting, server-side
 //! apply, strategic merge and strict decoding all walk this tree.
 
 pub mod compile;

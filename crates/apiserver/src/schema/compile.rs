@@ -1,4 +1,4 @@
-//! From the `openAPIV3Schema` of a CustomResourceDefinition to a [`Schema`].
+//! From the `openAPIV3Schema` of a `CustomResourceDefinition` to a [`Schema`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -56,6 +56,7 @@ mod tests {
     use crate::schema::compile::structural;
 
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "a table reads better without borrows")]
     fn check(spec: Value, given: Value, expected: &Value) {
         let schema = structural(&json!({"type": "object", "properties": {"spec": spec}}), None);
         let mut object = json!({"spec": given});

@@ -153,6 +153,7 @@ mod tests {
     }
 
     #[track_caller]
+    #[expect(clippy::needless_pass_by_value, reason = "a table reads better without borrows")]
     fn check(spec: Value, mut object: Value, left: &Value, dropped: &[&str]) {
         let schema = structural(&json!({"type": "object", "properties": {"spec": spec}}), Some(&object_meta()));
         let mut silent = object.clone();

@@ -1,6 +1,6 @@
 //! Regular expressions as Go reads them.
 //!
-//! CustomResourceDefinitions are written for Go's RE2. The syntax here is nearly the same; what differs is translated:
+//! `CustomResourceDefinition`s are written for Go's RE2. The syntax here is nearly the same; what differs is translated:
 //! `\d`, `\s`, `\w` and `\b` know only ASCII there, and a class knows no nesting and no set operations.
 
 use regex::Regex;

@@ -44,7 +44,10 @@ impl Place<'_> {
 fn node(value: &Value, schema: &Schema, place: &Place<'_>) -> Result<(), String> {
     let format = schema.rules.as_ref().and_then(|rules| rules.format.as_deref());
     match (value, &schema.shape) {
-        (Value::Null, _) | (Value::Bool(_), Shape::Boolean) | (Value::Number(_), Shape::Number) => Ok(()),
+        (Value::Null, _)
+        | (Value::Bool(_), Shape::Boolean)
+        | (Value::Number(_), Shape::Number)
+        | (Value::String(_), Shape::IntOrString) => Ok(()),
         (value, Shape::Any) if ends_with(schema, ".Quantity") => quantity(value),
         (_, Shape::Any) => Ok(()),
         (Value::String(text), Shape::String) => match format {
@@ -60,7 +63,6 @@ fn node(value: &Value, schema: &Schema, place: &Place<'_>) -> Result<(), String>
                 _ => Err(place.mismatch(&format!("number {number}"), "int64")),
             }
         }
-        (Value::String(_), Shape::IntOrString) => Ok(()),
         (other, Shape::IntOrString) => Err(place.mismatch(word(other), "int32")),
         (Value::Object(fields), Shape::Object(shape)) => {
             let owner = schema.definition.as_deref().map_or(place.owner, struct_name);

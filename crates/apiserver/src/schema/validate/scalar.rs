@@ -83,12 +83,11 @@ impl Outcome {
         let textual = matches!(value, Value::String(_) | Value::Array(_));
         let numeric = matches!(schema.shape, Shape::Integer | Shape::Number | Shape::IntOrString);
         // A format on anything but a number waives the type of strings, and of lists too.
-        if format.is_some() && textual && !numeric {
-            self.matches += 2;
-        } else if fits(&schema.shape, value) && !matches!(schema.shape, Shape::Any) {
-            self.matches += 2;
-        } else {
+        let waived = format.is_some() && textual && !numeric;
+        self.matches += 1;
+        if waived || (fits(&schema.shape, value) && !matches!(schema.shape, Shape::Any)) {
             self.matches += 1;
+        } else {
             let (found, found_format) = type_of(value);
             match format {
                 Some(format) if !textual => self.wrong_type(path, format, found_format),
@@ -139,23 +138,17 @@ impl Outcome {
             let minimum = label.starts_with("Min");
             let sound = Number::from_f64(bound).is_some_and(|bound| self.in_range(&bound, shape, rules, label, path));
             // Whole numbers are compared as such, so that large ones are not rounded.
-            let (beyond, shown) = match number.as_i64().filter(|_| sound) {
-                Some(whole) => {
-                    #[expect(
-                        clippy::cast_possible_truncation,
-                        reason = "saturates, and is what a real server compares with"
-                    )]
-                    let bound = bound as i64;
-                    let order = if minimum { bound.cmp(&whole) } else { whole.cmp(&bound) };
-                    (order.is_gt() || (exclusive && order.is_eq()), bound.to_string())
-                }
-                None => {
-                    let float = number.as_f64().unwrap_or_default();
-                    let over = if minimum { float < bound } else { float > bound };
-                    #[expect(clippy::float_cmp, reason = "an exclusive bound is this very number")]
-                    let on = float == bound;
-                    (over || (exclusive && on), go_float(bound))
-                }
+            let (beyond, shown) = if let Some(whole) = number.as_i64().filter(|_| sound) {
+                #[expect(clippy::cast_possible_truncation, reason = "saturates, as the bound of a real server does")]
+                let bound = bound as i64;
+                let order = if minimum { bound.cmp(&whole) } else { whole.cmp(&bound) };
+                (order.is_gt() || (exclusive && order.is_eq()), bound.to_string())
+            } else {
+                let float = number.as_f64().unwrap_or_default();
+                let over = if minimum { float < bound } else { float > bound };
+                #[expect(clippy::float_cmp, reason = "an exclusive bound is this very number")]
+                let on = float == bound;
+                (over || (exclusive && on), go_float(bound))
             };
             if beyond {
                 let order = match (minimum, exclusive) {
@@ -195,17 +188,14 @@ impl Outcome {
 
     fn multiple_of(&mut self, number: &Number, factor: f64, shape: &Shape, rules: &Rules, path: &Path<'_>) {
         let sound = Number::from_f64(factor).is_some_and(|f| self.in_range(&f, shape, rules, "MultipleOf", path));
-        #[expect(clippy::cast_possible_truncation, reason = "saturates, and is what a real server divides by")]
-        let (positive, multiple, shown) = match number.as_i64().filter(|_| sound) {
-            Some(whole) => {
-                let factor = factor as i64;
-                (factor > 0, whole.checked_rem(factor).is_none_or(|rest| rest == 0), factor.to_string())
-            }
-            None => {
-                let float = number.as_f64().unwrap_or_default();
-                let quotient = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
-                (factor > 0.0, whole(quotient), go_float(factor))
-            }
+        let (positive, multiple, shown) = if let Some(whole) = number.as_i64().filter(|_| sound) {
+            #[expect(clippy::cast_possible_truncation, reason = "saturates, as the factor of a real server does")]
+            let factor = factor as i64;
+            (factor > 0, whole.checked_rem(factor).is_none_or(|rest| rest == 0), factor.to_string())
+        } else {
+            let float = number.as_f64().unwrap_or_default();
+            let quotient = if factor < 1.0 { 1.0 / factor * float } else { float / factor };
+            (factor > 0.0, whole(quotient), go_float(factor))
         };
         let value = Value::Number(number.clone());
         if !positive {
@@ -259,7 +249,7 @@ impl Outcome {
         let shown: Vec<&str> = shown.iter().map(String::as_str).collect();
         let mut error = FieldError::not_supported(path.dotted(), value.clone(), &shown);
         if error.path.is_empty() {
-            error.path = super::NOWHERE.to_owned();
+            super::NOWHERE.clone_into(&mut error.path);
         }
         self.errors.push(error);
     }

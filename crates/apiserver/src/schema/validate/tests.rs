@@ -13,6 +13,7 @@ fn shown(errors: &[crate::field::FieldError]) -> Vec<String> {
 }
 
 #[track_caller]
+#[expect(clippy::needless_pass_by_value, reason = "a table reads better without borrows")]
 fn check(spec: Value, given: Value, expected: &[&str]) {
     assert_eq!(shown(&validate(&json!({"spec": given}), &schema_of(&spec))), expected);
 }
