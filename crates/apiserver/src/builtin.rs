@@ -1,5 +1,7 @@
 //! The kinds that every Kubernetes cluster has: one row each, with what they do beyond their schema.
 
+pub mod validate;
+
 use serde_json::Value;
 
 use crate::field::FieldError;

@@ -69,12 +69,14 @@ pub struct FieldError {
     pub value: Value,
     /// More, in words.
     pub detail: String,
+    /// The value as the message shows it, where that is not its JSON with sorted keys.
+    pub shown: Option<String>,
 }
 
 impl FieldError {
     /// A complaint that shows the value.
     pub fn new(problem: Problem, path: impl Into<String>, value: Value, detail: impl Into<String>) -> Self {
-        Self { problem, path: path.into(), value, detail: detail.into() }
+        Self { problem, path: path.into(), value, detail: detail.into(), shown: None }
     }
 
     /// A malformed value.
@@ -103,6 +105,13 @@ impl FieldError {
         Self::new(Problem::Duplicate, path, value.into(), "")
     }
 
+    /// The same complaint, showing the value in words of its own: Kubernetes prints some of its structs field by field.
+    #[must_use]
+    pub fn showing(mut self, text: impl Into<String>) -> Self {
+        self.shown = Some(text.into());
+        self
+    }
+
     /// The complaint without the path: the `message` of a cause in a Status.
     pub fn body(&self) -> String {
         let mut text = self.problem.label().to_owned();
@@ -113,13 +122,14 @@ impl FieldError {
             | Problem::Invalid
             | Problem::NotSupported
             | Problem::TypeInvalid
-            | Problem::TooMany => match &self.value {
-                Value::String(s) => text += &format!(": {}", quote(s)),
-                Value::Number(n) if n.is_f64() => {
+            | Problem::TooMany => match (&self.shown, &self.value) {
+                (Some(shown), _) => text += &format!(": {shown}"),
+                (None, Value::String(s)) => text += &format!(": {}", quote(s)),
+                (None, Value::Number(n)) if n.is_f64() => {
                     text.push_str(": ");
                     text.push_str(&go_float(n.as_f64().unwrap_or_default()));
                 }
-                other => text += &format!(": {other}"),
+                (None, other) => text += &format!(": {other}"),
             },
         }
         if !self.detail.is_empty() {

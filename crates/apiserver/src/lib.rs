@@ -6,5 +6,9 @@
 pub mod builtin;
 pub mod decode;
 pub mod field;
+pub mod meta;
+pub mod path;
+pub mod quantity;
 pub mod schema;
 pub mod status;
+pub mod value;

@@ -105,10 +105,16 @@ impl ApiError {
 
     /// 422: the object is malformed. `kind` is the kind's name, not the resource's.
     pub fn invalid(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> Self {
-        let listed = match errors {
+        let mut said: Vec<String> = Vec::new();
+        for text in errors.iter().map(ToString::to_string) {
+            if !said.contains(&text) {
+                said.push(text);
+            }
+        }
+        let listed = match said.as_slice() {
             [] => "the object is invalid".to_owned(),
-            [one] => one.to_string(),
-            many => format!("[{}]", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
         };
         let causes = errors.iter().map(|e| Cause {
             reason: e.problem.reason().into(),
