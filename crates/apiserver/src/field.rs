@@ -125,6 +125,10 @@ impl FieldError {
             | Problem::TooMany => match (&self.shown, &self.value) {
                 (Some(shown), _) => text += &format!(": {shown}"),
                 (None, Value::String(s)) => text += &format!(": {}", quote(s)),
+                (None, Value::Number(n)) if n.is_f64() => {
+                    text.push_str(": ");
+                    text.push_str(&go_float(n.as_f64().unwrap_or_default()));
+                }
                 (None, other) => text += &format!(": {other}"),
             },
         }
@@ -159,4 +163,20 @@ pub fn quote(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// A float as Go's `%v` prints it: `1.5`, `2` for a whole number, `1e+21` where digits would be noise.
+pub fn go_float(number: f64) -> String {
+    let magnitude = number.abs();
+    if number == 0.0 || (1e-4..1e21).contains(&magnitude) {
+        return number.to_string();
+    }
+    let scientific = format!("{number:e}");
+    match scientific.split_once('e') {
+        Some((digits, exponent)) => {
+            let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
+            format!("{digits}e{sign}{exponent:0>2}")
+        }
+        None => scientific,
+    }
 }

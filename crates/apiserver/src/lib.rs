@@ -4,6 +4,7 @@
 //! refusal reads.
 
 pub mod builtin;
+pub mod decode;
 pub mod field;
 pub mod meta;
 pub mod path;
