@@ -1,8 +1,9 @@
 //! An embedded Kubernetes API server.
 //!
 //! [`schema`] says what objects look like, [`builtin`] which kinds there always are, [`status`] and [`field`] how a
-//! refusal reads.
+//! refusal reads, [`apply`] who owns which field.
 
+pub mod apply;
 pub mod builtin;
 pub mod decode;
 pub mod field;
