@@ -1,11 +1,40 @@
 //! The kinds that every Kubernetes cluster has: one row each, with what they do beyond their schema.
+//!
+//! The rows stand in one file per API group. What they do stands apart: `default` fills in, `prepare` overrules, `print`
+//! makes the cells of `kubectl get`. [`OPENAPI`] has the facts of Kubernetes v1.36 about their fields (names, types, list
+//! types, merge keys), one definition on a line, with all descriptions left out.
+
+mod admission;
+mod apiextensions;
+mod apps;
+mod authentication;
+mod authorization;
+mod batch;
+mod coordination;
+mod core;
+mod discovery;
+pub mod events;
+mod networking;
+mod policy;
+mod print;
+mod rbac;
+mod scheduling;
+mod storage;
 
 use serde_json::Value;
 
 use crate::field::FieldError;
 
+/// The schemas of all built-in kinds and of what they refer to, by definition name, as in OpenAPI v3's
+/// `components.schemas`.
+///
+/// A `default` there is mostly the zero value of a type (`{}`, `""`, `0`), stated for server-side apply's list keys; it is
+/// not what a server writes into an object. That is [`Builtin::default`].
+pub const OPENAPI: &str = include_str!("builtin/openapi.json");
+
 /// One served version of a built-in resource.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "a row of facts, not a state")]
 pub struct Builtin {
     /// The API group; empty for the core group.
     pub group: &'static str,
@@ -29,6 +58,8 @@ pub struct Builtin {
     pub verbs: Verbs,
     /// Objects have a `status` that is written apart.
     pub status: bool,
+    /// A create may bring its status all the same: a kubelet registers its node with it.
+    pub status_on_create: bool,
     /// Objects can be scaled through `spec.replicas`.
     pub scale: bool,
     /// Whether an update without a resourceVersion is taken as "whatever it is now".
@@ -54,6 +85,8 @@ pub struct Builtin {
 pub enum Verbs {
     /// All of them.
     All,
+    /// All but deletecollection: namespaces go one at a time.
+    AllButDeleteCollection,
     /// Create only, answered and not stored: access and token reviews.
     CreateOnly,
 }
@@ -69,4 +102,190 @@ pub struct Column {
     pub format: &'static str,
     /// 0: always shown; 1: shown by `-o wide`.
     pub priority: i32,
+}
+
+impl Column {
+    /// A column of text that is always shown.
+    const fn string(name: &'static str) -> Self {
+        Self { name, type_: "string", format: "", priority: 0 }
+    }
+
+    /// A column of whole numbers that is always shown.
+    const fn integer(name: &'static str) -> Self {
+        Self { name, type_: "integer", format: "", priority: 0 }
+    }
+
+    /// A column of yes or no that is always shown.
+    const fn boolean(name: &'static str) -> Self {
+        Self { name, type_: "boolean", format: "", priority: 0 }
+    }
+
+    /// A column of text that is shown by `-o wide`.
+    const fn wide(name: &'static str) -> Self {
+        Self { name, type_: "string", format: "", priority: 1 }
+    }
+
+    /// The object's name.
+    const NAME: Self = Self { name: "Name", type_: "string", format: "name", priority: 0 };
+
+    /// How long the object has been there.
+    const AGE: Self = Self::string("Age");
+}
+
+/// What most rows have in common. Every row says its own kind, plural, singular and definition.
+const BASE: Builtin = Builtin {
+    group: "",
+    version: "v1",
+    kind: "",
+    plural: "",
+    singular: "",
+    short_names: &[],
+    categories: &[],
+    namespaced: true,
+    definition: "",
+    verbs: Verbs::All,
+    status: false,
+    status_on_create: false,
+    scale: false,
+    unconditional_update: true,
+    generation: false,
+    selectable_fields: &[],
+    default: nothing_to_fill_in,
+    prepare: nothing_to_prepare,
+    validate: nothing_wrong,
+    columns: print::meta::CREATED_AT_COLUMNS,
+    row: print::meta::created_at,
+};
+
+/// The built-in kinds.
+static ALL: [Builtin; 45] = [
+    core::NAMESPACE,
+    core::CONFIG_MAP,
+    core::SECRET,
+    core::NODE,
+    core::POD,
+    core::POD_TEMPLATE,
+    core::SERVICE,
+    core::SERVICE_ACCOUNT,
+    core::EVENT,
+    core::ENDPOINTS,
+    core::PERSISTENT_VOLUME,
+    core::PERSISTENT_VOLUME_CLAIM,
+    core::RESOURCE_QUOTA,
+    core::LIMIT_RANGE,
+    apps::DEPLOYMENT,
+    apps::REPLICA_SET,
+    apps::DAEMON_SET,
+    apps::STATEFUL_SET,
+    apps::CONTROLLER_REVISION,
+    batch::JOB,
+    batch::CRON_JOB,
+    policy::POD_DISRUPTION_BUDGET,
+    storage::STORAGE_CLASS,
+    storage::VOLUME_ATTACHMENT,
+    storage::CSI_DRIVER,
+    storage::CSI_NODE,
+    coordination::LEASE,
+    rbac::ROLE,
+    rbac::ROLE_BINDING,
+    rbac::CLUSTER_ROLE,
+    rbac::CLUSTER_ROLE_BINDING,
+    scheduling::PRIORITY_CLASS,
+    networking::NETWORK_POLICY,
+    networking::INGRESS,
+    discovery::ENDPOINT_SLICE,
+    events::EVENT,
+    admission::VALIDATING_WEBHOOK_CONFIGURATION,
+    admission::MUTATING_WEBHOOK_CONFIGURATION,
+    apiextensions::CUSTOM_RESOURCE_DEFINITION,
+    authentication::TOKEN_REVIEW,
+    authentication::SELF_SUBJECT_REVIEW,
+    authorization::SELF_SUBJECT_ACCESS_REVIEW,
+    authorization::SUBJECT_ACCESS_REVIEW,
+    authorization::LOCAL_SUBJECT_ACCESS_REVIEW,
+    authorization::SELF_SUBJECT_RULES_REVIEW,
+];
+
+/// The built-in kinds, each served version of each once.
+pub fn all() -> &'static [Builtin] {
+    &ALL
+}
+
+/// The `default` of kinds where a user may leave out nothing that matters.
+pub fn nothing_to_fill_in(_: &mut Value) {}
+
+/// The `prepare` of kinds whose users decide everything.
+pub fn nothing_to_prepare(_: &mut Value, _: Option<&Value>) {}
+
+/// The `validate` of kinds that their schema says everything about.
+pub fn nothing_wrong(_: &Value, _: Option<&Value>) -> Vec<FieldError> {
+    Vec::new()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn every_row_has_a_schema_that_says_the_same_kind() {
+        let schemas: Value = serde_json::from_str(OPENAPI).unwrap();
+        for row in all() {
+            let gvk = json!({ "group": row.group, "version": row.version, "kind": row.kind });
+            assert_eq!(schemas[row.definition]["x-kubernetes-group-version-kind"], json!([gvk]), "{}", row.definition);
+            let has_status = schemas[row.definition]["properties"].get("status").is_some();
+            assert_eq!(row.status, has_status && row.verbs != Verbs::CreateOnly, "{}", row.plural);
+            assert_eq!(row.singular, row.kind.to_lowercase());
+        }
+    }
+
+    #[test]
+    fn no_two_rows_answer_to_the_same_name() {
+        let mut seen = BTreeSet::new();
+        for row in all() {
+            for name in [row.plural, row.singular].iter().chain(row.short_names) {
+                assert!(*name == row.plural && row.plural == row.singular || seen.insert((row.group, *name)), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_schemas_refer_to_nothing_that_is_missing() {
+        fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
+            match value {
+                Value::Object(map) => {
+                    for (key, inner) in map {
+                        match inner.as_str() {
+                            Some(target) if key == "$ref" => {
+                                found.insert(target.trim_start_matches("#/components/schemas/"));
+                            }
+                            _ => references(inner, found),
+                        }
+                    }
+                }
+                Value::Array(list) => list.iter().for_each(|inner| references(inner, found)),
+                _ => {}
+            }
+        }
+        let schemas: Value = serde_json::from_str(OPENAPI).unwrap();
+        let mut found = BTreeSet::new();
+        references(&schemas, &mut found);
+        assert!(found.len() > 300);
+        for target in found {
+            assert!(schemas.get(target).is_some(), "{target}");
+        }
+    }
+
+    #[test]
+    fn a_row_has_a_cell_for_every_column() {
+        let now = jiff::Timestamp::UNIX_EPOCH;
+        for row in all() {
+            for object in [json!(null), json!({}), json!({ "metadata": [], "spec": 3, "status": "x" })] {
+                assert_eq!((row.row)(&object, now).len(), row.columns.len(), "{} {object}", row.plural);
+            }
+        }
+    }
 }

@@ -3,6 +3,7 @@
 //! [`schema`] says what objects look like, [`builtin`] which kinds there always are, [`status`] and [`field`] how a
 //! refusal reads.
 
+pub mod age;
 pub mod builtin;
 pub mod field;
 pub mod schema;

@@ -1,0 +1,27 @@
+//! `networking.k8s.io`: traffic rules. Stored only: nothing here forwards.
+
+use super::{BASE, Builtin};
+
+/// What all rows of this group share.
+const GROUP: Builtin = Builtin { group: "networking.k8s.io", ..BASE };
+
+pub(super) const NETWORK_POLICY: Builtin = Builtin {
+    kind: "NetworkPolicy",
+    plural: "networkpolicies",
+    singular: "networkpolicy",
+    short_names: &["netpol"],
+    definition: "io.k8s.api.networking.v1.NetworkPolicy",
+    generation: true,
+    ..GROUP
+};
+
+pub(super) const INGRESS: Builtin = Builtin {
+    kind: "Ingress",
+    plural: "ingresses",
+    singular: "ingress",
+    short_names: &["ing"],
+    definition: "io.k8s.api.networking.v1.Ingress",
+    status: true,
+    generation: true,
+    ..GROUP
+};

@@ -1,0 +1,14 @@
+//! `scheduling.k8s.io`: which pods go first.
+
+use super::{BASE, Builtin};
+
+pub(super) const PRIORITY_CLASS: Builtin = Builtin {
+    group: "scheduling.k8s.io",
+    kind: "PriorityClass",
+    plural: "priorityclasses",
+    singular: "priorityclass",
+    short_names: &["pc"],
+    namespaced: false,
+    definition: "io.k8s.api.scheduling.v1.PriorityClass",
+    ..BASE
+};
