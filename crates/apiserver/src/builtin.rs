@@ -12,8 +12,10 @@ mod authorization;
 mod batch;
 mod coordination;
 mod core;
+mod default;
 mod discovery;
 pub mod events;
+mod fill;
 mod networking;
 mod policy;
 mod print;
@@ -28,8 +30,8 @@ use crate::field::FieldError;
 /// The schemas of all built-in kinds and of what they refer to, by definition name, as in OpenAPI v3's
 /// `components.schemas`.
 ///
-/// A `default` there is mostly the zero value of a type (`{}`, `""`, `0`), stated for server-side apply's list keys; it is
-/// not what a server writes into an object. That is [`Builtin::default`].
+/// A `default` there is what Go writes for a field that it never leaves out (`{}`, `""`, `0`), or a true default such as
+/// a port's protocol. A server's objects have all of them; [`Builtin::default`] fills in those that matter.
 pub const OPENAPI: &str = include_str!("builtin/openapi.json");
 
 /// One served version of a built-in resource.

@@ -6,5 +6,6 @@
 pub mod age;
 pub mod builtin;
 pub mod field;
+pub mod quantity;
 pub mod schema;
 pub mod status;

@@ -1,6 +1,6 @@
 //! `admissionregistration.k8s.io`: webhooks that are asked before a write.
 
-use super::{BASE, Builtin};
+use super::{BASE, Builtin, default};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "admissionregistration.k8s.io", ..BASE };
@@ -14,6 +14,7 @@ pub(super) const VALIDATING_WEBHOOK_CONFIGURATION: Builtin = Builtin {
     definition: "io.k8s.api.admissionregistration.v1.ValidatingWebhookConfiguration",
     unconditional_update: false,
     generation: true,
+    default: default::webhook::validating,
     ..GROUP
 };
 
@@ -26,5 +27,6 @@ pub(super) const MUTATING_WEBHOOK_CONFIGURATION: Builtin = Builtin {
     definition: "io.k8s.api.admissionregistration.v1.MutatingWebhookConfiguration",
     unconditional_update: false,
     generation: true,
+    default: default::webhook::mutating,
     ..GROUP
 };

@@ -1,6 +1,6 @@
 //! `apps`: workloads that keep running.
 
-use super::{BASE, Builtin};
+use super::{BASE, Builtin, default};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "apps", ..BASE };
@@ -15,6 +15,7 @@ pub(super) const DEPLOYMENT: Builtin = Builtin {
     status: true,
     scale: true,
     generation: true,
+    default: default::workload::deployment,
     ..GROUP
 };
 
@@ -28,6 +29,7 @@ pub(super) const REPLICA_SET: Builtin = Builtin {
     status: true,
     scale: true,
     generation: true,
+    default: default::workload::replica_set,
     ..GROUP
 };
 
@@ -40,6 +42,7 @@ pub(super) const DAEMON_SET: Builtin = Builtin {
     definition: "io.k8s.api.apps.v1.DaemonSet",
     status: true,
     generation: true,
+    default: default::workload::daemon_set,
     ..GROUP
 };
 
@@ -53,6 +56,7 @@ pub(super) const STATEFUL_SET: Builtin = Builtin {
     status: true,
     scale: true,
     generation: true,
+    default: default::workload::stateful_set,
     ..GROUP
 };
 
@@ -61,5 +65,6 @@ pub(super) const CONTROLLER_REVISION: Builtin = Builtin {
     plural: "controllerrevisions",
     singular: "controllerrevision",
     definition: "io.k8s.api.apps.v1.ControllerRevision",
+    default: default::workload::controller_revision,
     ..GROUP
 };

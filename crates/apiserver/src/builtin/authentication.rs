@@ -1,6 +1,6 @@
 //! `authentication.k8s.io`: questions about who somebody is: answered, not stored.
 
-use super::{BASE, Builtin, Verbs};
+use super::{BASE, Builtin, Verbs, default};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "authentication.k8s.io", ..BASE };
@@ -12,6 +12,7 @@ pub(super) const TOKEN_REVIEW: Builtin = Builtin {
     namespaced: false,
     definition: "io.k8s.api.authentication.v1.TokenReview",
     verbs: Verbs::CreateOnly,
+    default: default::spec_and_status,
     ..GROUP
 };
 

@@ -1,6 +1,6 @@
 //! `authorization.k8s.io`: questions about what somebody may do: answered, not stored.
 
-use super::{BASE, Builtin, Verbs};
+use super::{BASE, Builtin, Verbs, default};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "authorization.k8s.io", ..BASE };
@@ -12,6 +12,7 @@ pub(super) const SELF_SUBJECT_ACCESS_REVIEW: Builtin = Builtin {
     namespaced: false,
     definition: "io.k8s.api.authorization.v1.SelfSubjectAccessReview",
     verbs: Verbs::CreateOnly,
+    default: default::spec_and_status,
     ..GROUP
 };
 
@@ -22,6 +23,7 @@ pub(super) const SUBJECT_ACCESS_REVIEW: Builtin = Builtin {
     namespaced: false,
     definition: "io.k8s.api.authorization.v1.SubjectAccessReview",
     verbs: Verbs::CreateOnly,
+    default: default::spec_and_status,
     ..GROUP
 };
 
@@ -31,6 +33,7 @@ pub(super) const LOCAL_SUBJECT_ACCESS_REVIEW: Builtin = Builtin {
     singular: "localsubjectaccessreview",
     definition: "io.k8s.api.authorization.v1.LocalSubjectAccessReview",
     verbs: Verbs::CreateOnly,
+    default: default::spec_and_status,
     ..GROUP
 };
 
@@ -41,5 +44,6 @@ pub(super) const SELF_SUBJECT_RULES_REVIEW: Builtin = Builtin {
     namespaced: false,
     definition: "io.k8s.api.authorization.v1.SelfSubjectRulesReview",
     verbs: Verbs::CreateOnly,
+    default: default::spec_and_status,
     ..GROUP
 };

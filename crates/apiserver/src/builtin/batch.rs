@@ -1,6 +1,6 @@
 //! `batch`: workloads that end.
 
-use super::{BASE, Builtin};
+use super::{BASE, Builtin, default};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "batch", ..BASE };
@@ -14,6 +14,7 @@ pub(super) const JOB: Builtin = Builtin {
     status: true,
     generation: true,
     selectable_fields: &["status.successful"],
+    default: default::batch::job,
     ..GROUP
 };
 
@@ -26,5 +27,6 @@ pub(super) const CRON_JOB: Builtin = Builtin {
     definition: "io.k8s.api.batch.v1.CronJob",
     status: true,
     generation: true,
+    default: default::batch::cron_job,
     ..GROUP
 };

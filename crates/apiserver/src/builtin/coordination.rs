@@ -1,6 +1,6 @@
 //! `coordination.k8s.io`: who leads, and until when.
 
-use super::{BASE, Builtin};
+use super::{BASE, Builtin, default};
 
 pub(super) const LEASE: Builtin = Builtin {
     group: "coordination.k8s.io",
@@ -9,5 +9,6 @@ pub(super) const LEASE: Builtin = Builtin {
     singular: "lease",
     definition: "io.k8s.api.coordination.v1.Lease",
     unconditional_update: false,
+    default: default::spec,
     ..BASE
 };

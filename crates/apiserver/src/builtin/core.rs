@@ -1,6 +1,6 @@
 //! The core group: what every other group refers to.
 
-use super::{BASE, Builtin, Verbs};
+use super::{BASE, Builtin, Verbs, default};
 
 pub(super) const NAMESPACE: Builtin = Builtin {
     kind: "Namespace",
@@ -12,6 +12,7 @@ pub(super) const NAMESPACE: Builtin = Builtin {
     verbs: Verbs::AllButDeleteCollection,
     status: true,
     selectable_fields: &["status.phase"],
+    default: default::cluster::namespace,
     ..BASE
 };
 
@@ -30,6 +31,7 @@ pub(super) const SECRET: Builtin = Builtin {
     singular: "secret",
     definition: "io.k8s.api.core.v1.Secret",
     selectable_fields: &["type"],
+    default: default::config::secret,
     ..BASE
 };
 
@@ -43,6 +45,7 @@ pub(super) const NODE: Builtin = Builtin {
     status: true,
     status_on_create: true,
     selectable_fields: &["spec.unschedulable"],
+    default: default::cluster::node,
     ..BASE
 };
 
@@ -66,6 +69,7 @@ pub(super) const POD: Builtin = Builtin {
         "status.podIPs",
         "status.nominatedNodeName",
     ],
+    default: default::pod::pod,
     ..BASE
 };
 
@@ -75,6 +79,7 @@ pub(super) const POD_TEMPLATE: Builtin = Builtin {
     singular: "podtemplate",
     definition: "io.k8s.api.core.v1.PodTemplate",
     generation: true,
+    default: default::pod::pod_template,
     ..BASE
 };
 
@@ -87,6 +92,7 @@ pub(super) const SERVICE: Builtin = Builtin {
     definition: "io.k8s.api.core.v1.Service",
     status: true,
     selectable_fields: &["spec.clusterIP", "spec.type"],
+    default: default::network::service,
     ..BASE
 };
 
@@ -118,6 +124,7 @@ pub(super) const EVENT: Builtin = Builtin {
         "source",
         "type",
     ],
+    default: default::config::core_event,
     ..BASE
 };
 
@@ -127,6 +134,7 @@ pub(super) const ENDPOINTS: Builtin = Builtin {
     singular: "endpoints",
     short_names: &["ep"],
     definition: "io.k8s.api.core.v1.Endpoints",
+    default: default::network::endpoints,
     ..BASE
 };
 
@@ -138,6 +146,7 @@ pub(super) const PERSISTENT_VOLUME: Builtin = Builtin {
     namespaced: false,
     definition: "io.k8s.api.core.v1.PersistentVolume",
     status: true,
+    default: default::storage::persistent_volume,
     ..BASE
 };
 
@@ -148,6 +157,7 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Builtin = Builtin {
     short_names: &["pvc"],
     definition: "io.k8s.api.core.v1.PersistentVolumeClaim",
     status: true,
+    default: default::storage::claim,
     ..BASE
 };
 
@@ -158,6 +168,7 @@ pub(super) const RESOURCE_QUOTA: Builtin = Builtin {
     short_names: &["quota"],
     definition: "io.k8s.api.core.v1.ResourceQuota",
     status: true,
+    default: default::config::resource_quota,
     ..BASE
 };
 
@@ -167,5 +178,6 @@ pub(super) const LIMIT_RANGE: Builtin = Builtin {
     singular: "limitrange",
     short_names: &["limits"],
     definition: "io.k8s.api.core.v1.LimitRange",
+    default: default::config::limit_range,
     ..BASE
 };

@@ -1,6 +1,6 @@
 //! `discovery.k8s.io`: where the pods of a service are.
 
-use super::{BASE, Builtin};
+use super::{BASE, Builtin, default};
 
 pub(super) const ENDPOINT_SLICE: Builtin = Builtin {
     group: "discovery.k8s.io",
@@ -9,5 +9,6 @@ pub(super) const ENDPOINT_SLICE: Builtin = Builtin {
     singular: "endpointslice",
     definition: "io.k8s.api.discovery.v1.EndpointSlice",
     generation: true,
+    default: default::network::endpoint_slice,
     ..BASE
 };

@@ -1,6 +1,6 @@
 //! `events.k8s.io`: what happened: the newer of the two faces of an event.
 
-use super::{BASE, Builtin};
+use super::{BASE, Builtin, default};
 
 pub(super) const EVENT: Builtin = Builtin {
     group: "events.k8s.io",
@@ -21,5 +21,6 @@ pub(super) const EVENT: Builtin = Builtin {
         "reportingController",
         "type",
     ],
+    default: default::config::new_event,
     ..BASE
 };

@@ -1,6 +1,6 @@
 //! `networking.k8s.io`: traffic rules. Stored only: nothing here forwards.
 
-use super::{BASE, Builtin};
+use super::{BASE, Builtin, default};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "networking.k8s.io", ..BASE };
@@ -12,6 +12,7 @@ pub(super) const NETWORK_POLICY: Builtin = Builtin {
     short_names: &["netpol"],
     definition: "io.k8s.api.networking.v1.NetworkPolicy",
     generation: true,
+    default: default::network::network_policy,
     ..GROUP
 };
 
@@ -23,5 +24,6 @@ pub(super) const INGRESS: Builtin = Builtin {
     definition: "io.k8s.api.networking.v1.Ingress",
     status: true,
     generation: true,
+    default: default::network::ingress,
     ..GROUP
 };

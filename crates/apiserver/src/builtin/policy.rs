@@ -1,6 +1,6 @@
 //! `policy`: how many pods may be missing at once.
 
-use super::{BASE, Builtin};
+use super::{BASE, Builtin, default};
 
 pub(super) const POD_DISRUPTION_BUDGET: Builtin = Builtin {
     group: "policy",
@@ -12,5 +12,6 @@ pub(super) const POD_DISRUPTION_BUDGET: Builtin = Builtin {
     status: true,
     unconditional_update: false,
     generation: true,
+    default: default::batch::disruption_budget,
     ..BASE
 };

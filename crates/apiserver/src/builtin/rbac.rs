@@ -1,18 +1,25 @@
 //! `rbac.authorization.k8s.io`: who may do what. Stored, not enforced.
 
-use super::{BASE, Builtin};
+use super::{BASE, Builtin, default};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "rbac.authorization.k8s.io", ..BASE };
 
-pub(super) const ROLE: Builtin =
-    Builtin { kind: "Role", plural: "roles", singular: "role", definition: "io.k8s.api.rbac.v1.Role", ..GROUP };
+pub(super) const ROLE: Builtin = Builtin {
+    kind: "Role",
+    plural: "roles",
+    singular: "role",
+    definition: "io.k8s.api.rbac.v1.Role",
+    default: default::config::role,
+    ..GROUP
+};
 
 pub(super) const ROLE_BINDING: Builtin = Builtin {
     kind: "RoleBinding",
     plural: "rolebindings",
     singular: "rolebinding",
     definition: "io.k8s.api.rbac.v1.RoleBinding",
+    default: default::config::role_binding,
     ..GROUP
 };
 
@@ -22,6 +29,7 @@ pub(super) const CLUSTER_ROLE: Builtin = Builtin {
     singular: "clusterrole",
     namespaced: false,
     definition: "io.k8s.api.rbac.v1.ClusterRole",
+    default: default::config::role,
     ..GROUP
 };
 
@@ -31,5 +39,6 @@ pub(super) const CLUSTER_ROLE_BINDING: Builtin = Builtin {
     singular: "clusterrolebinding",
     namespaced: false,
     definition: "io.k8s.api.rbac.v1.ClusterRoleBinding",
+    default: default::config::role_binding,
     ..GROUP
 };

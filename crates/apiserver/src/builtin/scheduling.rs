@@ -1,6 +1,6 @@
 //! `scheduling.k8s.io`: which pods go first.
 
-use super::{BASE, Builtin};
+use super::{BASE, Builtin, default};
 
 pub(super) const PRIORITY_CLASS: Builtin = Builtin {
     group: "scheduling.k8s.io",
@@ -10,5 +10,6 @@ pub(super) const PRIORITY_CLASS: Builtin = Builtin {
     short_names: &["pc"],
     namespaced: false,
     definition: "io.k8s.api.scheduling.v1.PriorityClass",
+    default: default::config::priority_class,
     ..BASE
 };

@@ -1,6 +1,6 @@
 //! `storage.k8s.io`: how volumes come to be, and where they are attached. Stored only: nothing here provisions.
 
-use super::{BASE, Builtin};
+use super::{BASE, Builtin, default};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "storage.k8s.io", ..BASE };
@@ -12,6 +12,7 @@ pub(super) const STORAGE_CLASS: Builtin = Builtin {
     short_names: &["sc"],
     namespaced: false,
     definition: "io.k8s.api.storage.v1.StorageClass",
+    default: default::storage::storage_class,
     ..GROUP
 };
 
@@ -23,6 +24,7 @@ pub(super) const VOLUME_ATTACHMENT: Builtin = Builtin {
     definition: "io.k8s.api.storage.v1.VolumeAttachment",
     status: true,
     unconditional_update: false,
+    default: default::storage::volume_attachment,
     ..GROUP
 };
 
@@ -33,6 +35,7 @@ pub(super) const CSI_DRIVER: Builtin = Builtin {
     namespaced: false,
     definition: "io.k8s.api.storage.v1.CSIDriver",
     unconditional_update: false,
+    default: default::storage::csi_driver,
     ..GROUP
 };
 
@@ -43,5 +46,6 @@ pub(super) const CSI_NODE: Builtin = Builtin {
     namespaced: false,
     definition: "io.k8s.api.storage.v1.CSINode",
     unconditional_update: false,
+    default: default::storage::csi_node,
     ..GROUP
 };
