@@ -1,6 +1,6 @@
 //! `admissionregistration.k8s.io`: webhooks that are asked before a write.
 
-use super::{BASE, Builtin, default};
+use super::{BASE, Builtin, default, print};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "admissionregistration.k8s.io", ..BASE };
@@ -15,6 +15,8 @@ pub(super) const VALIDATING_WEBHOOK_CONFIGURATION: Builtin = Builtin {
     unconditional_update: false,
     generation: true,
     default: default::webhook::validating,
+    columns: print::meta::WEBHOOK_COLUMNS,
+    row: print::meta::webhooks,
     ..GROUP
 };
 
@@ -28,5 +30,7 @@ pub(super) const MUTATING_WEBHOOK_CONFIGURATION: Builtin = Builtin {
     unconditional_update: false,
     generation: true,
     default: default::webhook::mutating,
+    columns: print::meta::WEBHOOK_COLUMNS,
+    row: print::meta::webhooks,
     ..GROUP
 };

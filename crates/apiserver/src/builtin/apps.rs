@@ -1,6 +1,6 @@
 //! `apps`: workloads that keep running.
 
-use super::{BASE, Builtin, default};
+use super::{BASE, Builtin, default, print};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "apps", ..BASE };
@@ -16,6 +16,8 @@ pub(super) const DEPLOYMENT: Builtin = Builtin {
     scale: true,
     generation: true,
     default: default::workload::deployment,
+    columns: print::workload::DEPLOYMENT_COLUMNS,
+    row: print::workload::deployment,
     ..GROUP
 };
 
@@ -30,6 +32,8 @@ pub(super) const REPLICA_SET: Builtin = Builtin {
     scale: true,
     generation: true,
     default: default::workload::replica_set,
+    columns: print::workload::REPLICA_SET_COLUMNS,
+    row: print::workload::replica_set,
     ..GROUP
 };
 
@@ -43,6 +47,8 @@ pub(super) const DAEMON_SET: Builtin = Builtin {
     status: true,
     generation: true,
     default: default::workload::daemon_set,
+    columns: print::workload::DAEMON_SET_COLUMNS,
+    row: print::workload::daemon_set,
     ..GROUP
 };
 
@@ -57,6 +63,8 @@ pub(super) const STATEFUL_SET: Builtin = Builtin {
     scale: true,
     generation: true,
     default: default::workload::stateful_set,
+    columns: print::workload::STATEFUL_SET_COLUMNS,
+    row: print::workload::stateful_set,
     ..GROUP
 };
 
@@ -66,5 +74,7 @@ pub(super) const CONTROLLER_REVISION: Builtin = Builtin {
     singular: "controllerrevision",
     definition: "io.k8s.api.apps.v1.ControllerRevision",
     default: default::workload::controller_revision,
+    columns: print::workload::REVISION_COLUMNS,
+    row: print::workload::controller_revision,
     ..GROUP
 };

@@ -1,6 +1,6 @@
 //! `batch`: workloads that end.
 
-use super::{BASE, Builtin, default};
+use super::{BASE, Builtin, default, print};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "batch", ..BASE };
@@ -15,6 +15,8 @@ pub(super) const JOB: Builtin = Builtin {
     generation: true,
     selectable_fields: &["status.successful"],
     default: default::batch::job,
+    columns: print::workload::JOB_COLUMNS,
+    row: print::workload::job,
     ..GROUP
 };
 
@@ -28,5 +30,7 @@ pub(super) const CRON_JOB: Builtin = Builtin {
     status: true,
     generation: true,
     default: default::batch::cron_job,
+    columns: print::workload::CRON_JOB_COLUMNS,
+    row: print::workload::cron_job,
     ..GROUP
 };

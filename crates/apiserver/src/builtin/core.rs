@@ -1,6 +1,6 @@
 //! The core group: what every other group refers to.
 
-use super::{BASE, Builtin, Verbs, default};
+use super::{BASE, Builtin, Verbs, default, print};
 
 pub(super) const NAMESPACE: Builtin = Builtin {
     kind: "Namespace",
@@ -13,6 +13,8 @@ pub(super) const NAMESPACE: Builtin = Builtin {
     status: true,
     selectable_fields: &["status.phase"],
     default: default::cluster::namespace,
+    columns: print::cluster::NAMESPACE_COLUMNS,
+    row: print::cluster::namespace,
     ..BASE
 };
 
@@ -22,6 +24,8 @@ pub(super) const CONFIG_MAP: Builtin = Builtin {
     singular: "configmap",
     short_names: &["cm"],
     definition: "io.k8s.api.core.v1.ConfigMap",
+    columns: print::config::CONFIG_MAP_COLUMNS,
+    row: print::config::config_map,
     ..BASE
 };
 
@@ -32,6 +36,8 @@ pub(super) const SECRET: Builtin = Builtin {
     definition: "io.k8s.api.core.v1.Secret",
     selectable_fields: &["type"],
     default: default::config::secret,
+    columns: print::config::SECRET_COLUMNS,
+    row: print::config::secret,
     ..BASE
 };
 
@@ -46,6 +52,8 @@ pub(super) const NODE: Builtin = Builtin {
     status_on_create: true,
     selectable_fields: &["spec.unschedulable"],
     default: default::cluster::node,
+    columns: print::cluster::NODE_COLUMNS,
+    row: print::cluster::node,
     ..BASE
 };
 
@@ -70,6 +78,8 @@ pub(super) const POD: Builtin = Builtin {
         "status.nominatedNodeName",
     ],
     default: default::pod::pod,
+    columns: print::pod::COLUMNS,
+    row: print::pod::pod,
     ..BASE
 };
 
@@ -80,6 +90,8 @@ pub(super) const POD_TEMPLATE: Builtin = Builtin {
     definition: "io.k8s.api.core.v1.PodTemplate",
     generation: true,
     default: default::pod::pod_template,
+    columns: print::pod::TEMPLATE_COLUMNS,
+    row: print::pod::pod_template,
     ..BASE
 };
 
@@ -93,6 +105,8 @@ pub(super) const SERVICE: Builtin = Builtin {
     status: true,
     selectable_fields: &["spec.clusterIP", "spec.type"],
     default: default::network::service,
+    columns: print::network::SERVICE_COLUMNS,
+    row: print::network::service,
     ..BASE
 };
 
@@ -102,6 +116,8 @@ pub(super) const SERVICE_ACCOUNT: Builtin = Builtin {
     singular: "serviceaccount",
     short_names: &["sa"],
     definition: "io.k8s.api.core.v1.ServiceAccount",
+    columns: print::meta::NAME_AND_AGE_COLUMNS,
+    row: print::meta::name_and_age,
     ..BASE
 };
 
@@ -125,6 +141,8 @@ pub(super) const EVENT: Builtin = Builtin {
         "type",
     ],
     default: default::config::core_event,
+    columns: print::event::COLUMNS,
+    row: print::event::core,
     ..BASE
 };
 
@@ -135,6 +153,8 @@ pub(super) const ENDPOINTS: Builtin = Builtin {
     short_names: &["ep"],
     definition: "io.k8s.api.core.v1.Endpoints",
     default: default::network::endpoints,
+    columns: print::network::ENDPOINTS_COLUMNS,
+    row: print::network::endpoints,
     ..BASE
 };
 
@@ -147,6 +167,8 @@ pub(super) const PERSISTENT_VOLUME: Builtin = Builtin {
     definition: "io.k8s.api.core.v1.PersistentVolume",
     status: true,
     default: default::storage::persistent_volume,
+    columns: print::storage::VOLUME_COLUMNS,
+    row: print::storage::persistent_volume,
     ..BASE
 };
 
@@ -158,6 +180,8 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Builtin = Builtin {
     definition: "io.k8s.api.core.v1.PersistentVolumeClaim",
     status: true,
     default: default::storage::claim,
+    columns: print::storage::CLAIM_COLUMNS,
+    row: print::storage::claim,
     ..BASE
 };
 
@@ -169,6 +193,8 @@ pub(super) const RESOURCE_QUOTA: Builtin = Builtin {
     definition: "io.k8s.api.core.v1.ResourceQuota",
     status: true,
     default: default::config::resource_quota,
+    columns: print::config::QUOTA_COLUMNS,
+    row: print::config::resource_quota,
     ..BASE
 };
 

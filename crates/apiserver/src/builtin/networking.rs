@@ -1,6 +1,6 @@
 //! `networking.k8s.io`: traffic rules. Stored only: nothing here forwards.
 
-use super::{BASE, Builtin, default};
+use super::{BASE, Builtin, default, print};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "networking.k8s.io", ..BASE };
@@ -13,6 +13,8 @@ pub(super) const NETWORK_POLICY: Builtin = Builtin {
     definition: "io.k8s.api.networking.v1.NetworkPolicy",
     generation: true,
     default: default::network::network_policy,
+    columns: print::network::POLICY_COLUMNS,
+    row: print::network::network_policy,
     ..GROUP
 };
 
@@ -25,5 +27,7 @@ pub(super) const INGRESS: Builtin = Builtin {
     status: true,
     generation: true,
     default: default::network::ingress,
+    columns: print::network::INGRESS_COLUMNS,
+    row: print::network::ingress,
     ..GROUP
 };

@@ -1,6 +1,6 @@
 //! `policy`: how many pods may be missing at once.
 
-use super::{BASE, Builtin, default};
+use super::{BASE, Builtin, default, print};
 
 pub(super) const POD_DISRUPTION_BUDGET: Builtin = Builtin {
     group: "policy",
@@ -13,5 +13,7 @@ pub(super) const POD_DISRUPTION_BUDGET: Builtin = Builtin {
     unconditional_update: false,
     generation: true,
     default: default::batch::disruption_budget,
+    columns: print::pod::BUDGET_COLUMNS,
+    row: print::pod::disruption_budget,
     ..BASE
 };

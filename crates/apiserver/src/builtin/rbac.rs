@@ -1,6 +1,6 @@
 //! `rbac.authorization.k8s.io`: who may do what. Stored, not enforced.
 
-use super::{BASE, Builtin, default};
+use super::{BASE, Builtin, default, print};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "rbac.authorization.k8s.io", ..BASE };
@@ -20,6 +20,8 @@ pub(super) const ROLE_BINDING: Builtin = Builtin {
     singular: "rolebinding",
     definition: "io.k8s.api.rbac.v1.RoleBinding",
     default: default::config::role_binding,
+    columns: print::config::BINDING_COLUMNS,
+    row: print::config::role_binding,
     ..GROUP
 };
 
@@ -40,5 +42,7 @@ pub(super) const CLUSTER_ROLE_BINDING: Builtin = Builtin {
     namespaced: false,
     definition: "io.k8s.api.rbac.v1.ClusterRoleBinding",
     default: default::config::role_binding,
+    columns: print::config::BINDING_COLUMNS,
+    row: print::config::role_binding,
     ..GROUP
 };

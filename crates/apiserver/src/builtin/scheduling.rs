@@ -1,6 +1,6 @@
 //! `scheduling.k8s.io`: which pods go first.
 
-use super::{BASE, Builtin, default};
+use super::{BASE, Builtin, default, print};
 
 pub(super) const PRIORITY_CLASS: Builtin = Builtin {
     group: "scheduling.k8s.io",
@@ -11,5 +11,7 @@ pub(super) const PRIORITY_CLASS: Builtin = Builtin {
     namespaced: false,
     definition: "io.k8s.api.scheduling.v1.PriorityClass",
     default: default::config::priority_class,
+    columns: print::config::PRIORITY_COLUMNS,
+    row: print::config::priority_class,
     ..BASE
 };

@@ -1,6 +1,6 @@
 //! `storage.k8s.io`: how volumes come to be, and where they are attached. Stored only: nothing here provisions.
 
-use super::{BASE, Builtin, default};
+use super::{BASE, Builtin, default, print};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "storage.k8s.io", ..BASE };
@@ -13,6 +13,8 @@ pub(super) const STORAGE_CLASS: Builtin = Builtin {
     namespaced: false,
     definition: "io.k8s.api.storage.v1.StorageClass",
     default: default::storage::storage_class,
+    columns: print::storage::CLASS_COLUMNS,
+    row: print::storage::storage_class,
     ..GROUP
 };
 
@@ -25,6 +27,8 @@ pub(super) const VOLUME_ATTACHMENT: Builtin = Builtin {
     status: true,
     unconditional_update: false,
     default: default::storage::volume_attachment,
+    columns: print::storage::ATTACHMENT_COLUMNS,
+    row: print::storage::attachment,
     ..GROUP
 };
 
@@ -36,6 +40,8 @@ pub(super) const CSI_DRIVER: Builtin = Builtin {
     definition: "io.k8s.api.storage.v1.CSIDriver",
     unconditional_update: false,
     default: default::storage::csi_driver,
+    columns: print::storage::DRIVER_COLUMNS,
+    row: print::storage::csi_driver,
     ..GROUP
 };
 
@@ -47,5 +53,7 @@ pub(super) const CSI_NODE: Builtin = Builtin {
     definition: "io.k8s.api.storage.v1.CSINode",
     unconditional_update: false,
     default: default::storage::csi_node,
+    columns: print::storage::NODE_COLUMNS,
+    row: print::storage::csi_node,
     ..GROUP
 };
