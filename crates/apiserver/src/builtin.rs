@@ -18,6 +18,7 @@ pub mod events;
 mod fill;
 mod networking;
 mod policy;
+mod prepare;
 mod print;
 mod rbac;
 mod scheduling;
@@ -208,9 +209,59 @@ static ALL: [Builtin; 45] = [
     authorization::SELF_SUBJECT_RULES_REVIEW,
 ];
 
+impl Builtin {
+    /// Whether an update changes what is desired, rather than what is observed or said about it.
+    pub fn is_new_generation(&self, new: &Value, old: &Value) -> bool {
+        let aside = |name: &str| matches!(name, "apiVersion" | "kind" | "metadata" | "status");
+        let differs = |a: &Value, b: &Value| {
+            a.as_object().into_iter().flatten().any(|(name, value)| !aside(name) && b.get(name) != Some(value))
+        };
+        // Two kinds are told something through their metadata.
+        let told_through = match self.kind {
+            "Deployment" => "annotations",
+            "EndpointSlice" => "labels",
+            _ => "",
+        };
+        self.generation
+            && (differs(new, old)
+                || differs(old, new)
+                || new["metadata"][told_through] != old["metadata"][told_through])
+    }
+
+    /// The text that a field selector compares: the value there, or what Kubernetes takes an absent one for.
+    pub fn selectable_text(object: &Value, field: &str) -> String {
+        // Two names are not those of the fields that they stand for.
+        let path = match field {
+            "status.successful" => "status.succeeded",
+            "source" => "source.component",
+            path => path,
+        };
+        let value = path.split('.').fold(object, |value, name| &value[name]);
+        match (value, field) {
+            (Value::String(text), _) if !text.is_empty() => text.clone(),
+            (Value::Bool(flag), _) => flag.to_string(),
+            (Value::Number(number), _) => number.to_string(),
+            (_, "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
+            (_, "status.successful") => "0".to_owned(),
+            (_, "source") => object["reportingComponent"].as_str().unwrap_or_default().to_owned(),
+            _ => String::new(),
+        }
+    }
+}
+
 /// The built-in kinds, each served version of each once.
 pub fn all() -> &'static [Builtin] {
     &ALL
+}
+
+/// Whether there is nothing: no value, or a list or map without elements.
+fn empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
 }
 
 /// The `default` of kinds where a user may leave out nothing that matters.
@@ -225,69 +276,4 @@ pub fn nothing_wrong(_: &Value, _: Option<&Value>) -> Vec<FieldError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn every_row_has_a_schema_that_says_the_same_kind() {
-        let schemas: Value = serde_json::from_str(OPENAPI).unwrap();
-        for row in all() {
-            let gvk = json!({ "group": row.group, "version": row.version, "kind": row.kind });
-            assert_eq!(schemas[row.definition]["x-kubernetes-group-version-kind"], json!([gvk]), "{}", row.definition);
-            let has_status = schemas[row.definition]["properties"].get("status").is_some();
-            assert_eq!(row.status, has_status && row.verbs != Verbs::CreateOnly, "{}", row.plural);
-            assert_eq!(row.singular, row.kind.to_lowercase());
-        }
-    }
-
-    #[test]
-    fn no_two_rows_answer_to_the_same_name() {
-        let mut seen = BTreeSet::new();
-        for row in all() {
-            for name in [row.plural, row.singular].iter().chain(row.short_names) {
-                assert!(*name == row.plural && row.plural == row.singular || seen.insert((row.group, *name)), "{name}");
-            }
-        }
-    }
-
-    #[test]
-    fn the_schemas_refer_to_nothing_that_is_missing() {
-        fn references<'a>(value: &'a Value, found: &mut BTreeSet<&'a str>) {
-            match value {
-                Value::Object(map) => {
-                    for (key, inner) in map {
-                        match inner.as_str() {
-                            Some(target) if key == "$ref" => {
-                                found.insert(target.trim_start_matches("#/components/schemas/"));
-                            }
-                            _ => references(inner, found),
-                        }
-                    }
-                }
-                Value::Array(list) => list.iter().for_each(|inner| references(inner, found)),
-                _ => {}
-            }
-        }
-        let schemas: Value = serde_json::from_str(OPENAPI).unwrap();
-        let mut found = BTreeSet::new();
-        references(&schemas, &mut found);
-        assert!(found.len() > 300);
-        for target in found {
-            assert!(schemas.get(target).is_some(), "{target}");
-        }
-    }
-
-    #[test]
-    fn a_row_has_a_cell_for_every_column() {
-        let now = jiff::Timestamp::UNIX_EPOCH;
-        for row in all() {
-            for object in [json!(null), json!({}), json!({ "metadata": [], "spec": 3, "status": "x" })] {
-                assert_eq!((row.row)(&object, now).len(), row.columns.len(), "{} {object}", row.plural);
-            }
-        }
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! `apps`: workloads that keep running.
 
-use super::{BASE, Builtin, default, print};
+use super::{BASE, Builtin, default, prepare, print};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "apps", ..BASE };
@@ -49,6 +49,7 @@ pub(super) const DAEMON_SET: Builtin = Builtin {
     default: default::workload::daemon_set,
     columns: print::workload::DAEMON_SET_COLUMNS,
     row: print::workload::daemon_set,
+    prepare: prepare::workload::daemon_set,
     ..GROUP
 };
 

@@ -1,6 +1,6 @@
 //! `batch`: workloads that end.
 
-use super::{BASE, Builtin, default, print};
+use super::{BASE, Builtin, default, prepare, print};
 
 /// What all rows of this group share.
 const GROUP: Builtin = Builtin { group: "batch", ..BASE };
@@ -17,6 +17,7 @@ pub(super) const JOB: Builtin = Builtin {
     default: default::batch::job,
     columns: print::workload::JOB_COLUMNS,
     row: print::workload::job,
+    prepare: prepare::workload::job,
     ..GROUP
 };
 

@@ -1,6 +1,6 @@
 //! The core group: what every other group refers to.
 
-use super::{BASE, Builtin, Verbs, default, print};
+use super::{BASE, Builtin, Verbs, default, prepare, print};
 
 pub(super) const NAMESPACE: Builtin = Builtin {
     kind: "Namespace",
@@ -15,6 +15,7 @@ pub(super) const NAMESPACE: Builtin = Builtin {
     default: default::cluster::namespace,
     columns: print::cluster::NAMESPACE_COLUMNS,
     row: print::cluster::namespace,
+    prepare: prepare::cluster::namespace,
     ..BASE
 };
 
@@ -54,6 +55,7 @@ pub(super) const NODE: Builtin = Builtin {
     default: default::cluster::node,
     columns: print::cluster::NODE_COLUMNS,
     row: print::cluster::node,
+    prepare: prepare::cluster::node,
     ..BASE
 };
 
@@ -80,6 +82,7 @@ pub(super) const POD: Builtin = Builtin {
     default: default::pod::pod,
     columns: print::pod::COLUMNS,
     row: print::pod::pod,
+    prepare: prepare::pod::pod,
     ..BASE
 };
 
@@ -107,6 +110,7 @@ pub(super) const SERVICE: Builtin = Builtin {
     default: default::network::service,
     columns: print::network::SERVICE_COLUMNS,
     row: print::network::service,
+    prepare: prepare::service::service,
     ..BASE
 };
 
@@ -118,6 +122,7 @@ pub(super) const SERVICE_ACCOUNT: Builtin = Builtin {
     definition: "io.k8s.api.core.v1.ServiceAccount",
     columns: print::meta::NAME_AND_AGE_COLUMNS,
     row: print::meta::name_and_age,
+    prepare: prepare::cluster::service_account,
     ..BASE
 };
 
@@ -169,6 +174,7 @@ pub(super) const PERSISTENT_VOLUME: Builtin = Builtin {
     default: default::storage::persistent_volume,
     columns: print::storage::VOLUME_COLUMNS,
     row: print::storage::persistent_volume,
+    prepare: prepare::storage::persistent_volume,
     ..BASE
 };
 
@@ -182,6 +188,7 @@ pub(super) const PERSISTENT_VOLUME_CLAIM: Builtin = Builtin {
     default: default::storage::claim,
     columns: print::storage::CLAIM_COLUMNS,
     row: print::storage::claim,
+    prepare: prepare::storage::claim,
     ..BASE
 };
 

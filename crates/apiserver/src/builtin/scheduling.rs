@@ -1,6 +1,6 @@
 //! `scheduling.k8s.io`: which pods go first.
 
-use super::{BASE, Builtin, default, print};
+use super::{BASE, Builtin, default, prepare, print};
 
 pub(super) const PRIORITY_CLASS: Builtin = Builtin {
     group: "scheduling.k8s.io",
@@ -13,5 +13,6 @@ pub(super) const PRIORITY_CLASS: Builtin = Builtin {
     default: default::config::priority_class,
     columns: print::config::PRIORITY_COLUMNS,
     row: print::config::priority_class,
+    prepare: prepare::cluster::priority_class,
     ..BASE
 };

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{conditions, pod, spec_of};
-use crate::builtin::fill::{Fields, child, child_or_new, each, fill, fill_zero, unset, zero};
+use crate::builtin::fill::{Fields, child, child_or_new, each, fill, fill_zero, unset};
 
 /// Job.
 pub(in crate::builtin) fn job(object: &mut Value) {
@@ -21,17 +21,8 @@ pub(in crate::builtin) fn job(object: &mut Value) {
     let replace = if unset(spec, "podFailurePolicy") { "TerminatingOrFailed" } else { "Failed" };
     fill(spec, "podReplacementPolicy", replace);
     fill(spec, "manualSelector", false);
-    let labels = spec.get("template").and_then(|template| template.get("metadata")?.get("labels")).cloned();
-    let Some(fields) = object.as_object_mut() else { return };
-    if let Some(status) = child(fields, "status") {
+    if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
         conditions(status, &["lastProbeTime", "lastTransitionTime"]);
-    }
-    if let Some(Value::Object(labels)) = labels
-        && let Some(metadata) = child_or_new(fields, "metadata")
-        && zero(metadata, "labels")
-        && !labels.is_empty()
-    {
-        metadata.insert("labels".into(), labels.into());
     }
 }
 
