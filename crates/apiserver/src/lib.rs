@@ -4,6 +4,7 @@
 //! refusal reads, [`apply`] who owns which field.
 
 pub mod apply;
+pub mod age;
 pub mod builtin;
 pub mod decode;
 pub mod field;
@@ -16,6 +17,7 @@ pub mod json_syntax;
 pub mod negotiate;
 pub mod patch;
 pub mod query;
+pub mod quantity;
 pub mod schema;
 pub mod selector;
 pub mod status;
