@@ -17,7 +17,7 @@ const SET: u8 = 0x31;
 const OBJECT_IDENTIFIER: u8 = 0x06;
 /// `[0] EXPLICIT`, which holds the version where it is not 1.
 const VERSION: u8 = 0xa0;
-/// UTF8String, PrintableString, IA5String: all of them UTF-8.
+/// `UTF8String`, `PrintableString`, `IA5String`: all of them UTF-8.
 const STRINGS: [u8; 3] = [0x0c, 0x13, 0x16];
 /// 2.5.4.3
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];

@@ -153,7 +153,9 @@ pub(super) fn sha256_hex(data: &[u8]) -> String {
         SupportedCipherSuite::Tls13(suite) => suite.common.hash_provider,
         SupportedCipherSuite::Tls12(suite) => suite.common.hash_provider,
     };
-    hash.hash(data).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest = hash.hash(data);
+    let nibbles = digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    nibbles.filter_map(|nibble| char::from_digit(nibble.into(), 16)).collect()
 }
 
 /// Two days between which certificates are valid.
@@ -194,4 +196,16 @@ fn distinguished_name(common_name: &str, organization: Option<&str>) -> Distingu
     }
     name.push(DnType::CommonName, common_name);
     name
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digests_are_printed_with_leading_zeros() {
+        // The example of FIPS 180-2; it has bytes below 16.
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256_hex(b"abc"), expected);
+    }
 }
