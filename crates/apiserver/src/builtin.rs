@@ -69,6 +69,8 @@ pub struct Builtin {
     pub scale: bool,
     /// Whether an update without a resourceVersion is taken as "whatever it is now".
     pub unconditional_update: bool,
+    /// Whether an update of an object that is not there makes it.
+    pub create_on_update: bool,
     /// Whether `metadata.generation` counts changes of the desired state.
     pub generation: bool,
     /// The field selectors beyond `metadata.name` and `metadata.namespace`, as paths into the object.
@@ -153,6 +155,7 @@ const BASE: Builtin = Builtin {
     status_on_create: false,
     scale: false,
     unconditional_update: true,
+    create_on_update: false,
     generation: false,
     selectable_fields: &[],
     default: nothing_to_fill_in,

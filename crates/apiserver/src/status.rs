@@ -202,6 +202,11 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message).with_causes(vec![cause])
     }
 
+    /// 500: an error that a real server does not foresee either, with the bare words and no reason.
+    pub fn unforeseen(what: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", what)
+    }
+
     /// 501: a real server would, this one does not.
     pub fn not_implemented(what: &str) -> Self {
         Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", format!("{what} is not implemented by this server"))
@@ -231,7 +236,7 @@ impl ApiError {
         });
         // An unforeseen error of a real server has no reason.
         if !self.reason.is_empty() {
-            status["reason"] = self.reason.into();
+            status["reason"] = self.reason.as_ref().into();
         }
         if !details.is_empty() || self.details.even_if_empty || self.reason == "NotFound" {
             status["details"] = Value::Object(details);

@@ -12,5 +12,6 @@ pub(super) const LEASE: Builtin = Builtin {
     default: default::spec,
     columns: print::config::LEASE_COLUMNS,
     row: print::config::lease,
+    create_on_update: true,
     ..BASE
 };

@@ -111,6 +111,7 @@ pub(super) const SERVICE: Builtin = Builtin {
     columns: print::network::SERVICE_COLUMNS,
     row: print::network::service,
     prepare: prepare::service::service,
+    create_on_update: true,
     ..BASE
 };
 
@@ -148,6 +149,7 @@ pub(super) const EVENT: Builtin = Builtin {
     default: default::config::core_event,
     columns: print::event::COLUMNS,
     row: print::event::core,
+    create_on_update: true,
     ..BASE
 };
 
@@ -160,6 +162,7 @@ pub(super) const ENDPOINTS: Builtin = Builtin {
     default: default::network::endpoints,
     columns: print::network::ENDPOINTS_COLUMNS,
     row: print::network::endpoints,
+    create_on_update: true,
     ..BASE
 };
 
@@ -212,5 +215,6 @@ pub(super) const LIMIT_RANGE: Builtin = Builtin {
     short_names: &["limits"],
     definition: "io.k8s.api.core.v1.LimitRange",
     default: default::config::limit_range,
+    create_on_update: true,
     ..BASE
 };

@@ -7,8 +7,11 @@ use serde_json::{Map, Value};
 
 use super::{BASE, Builtin, default, print};
 
+/// The group of the newer face.
+pub const GROUP: &str = "events.k8s.io";
+
 pub(super) const EVENT: Builtin = Builtin {
-    group: "events.k8s.io",
+    group: GROUP,
     kind: "Event",
     plural: "events",
     singular: "event",
@@ -29,6 +32,7 @@ pub(super) const EVENT: Builtin = Builtin {
     default: default::config::new_event,
     columns: print::event::COLUMNS,
     row: print::event::newer,
+    create_on_update: true,
     ..BASE
 };
 

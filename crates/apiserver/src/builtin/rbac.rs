@@ -3,7 +3,7 @@
 use super::{BASE, Builtin, default, print};
 
 /// What all rows of this group share.
-const GROUP: Builtin = Builtin { group: "rbac.authorization.k8s.io", ..BASE };
+const GROUP: Builtin = Builtin { group: "rbac.authorization.k8s.io", create_on_update: true, ..BASE };
 
 pub(super) const ROLE: Builtin = Builtin {
     kind: "Role",

@@ -117,6 +117,11 @@ impl Entry {
         self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|i| &*self.labels[i].1)
     }
 
+    /// The same object, said to be of another revision: a watcher whose selection it left is told when.
+    pub fn at_revision(&self, revision: u64) -> Self {
+        Self::new(self.key.clone(), revision, self.to_value("", ""))
+    }
+
     /// The object as a tree, with its `apiVersion` and `kind`.
     pub fn to_value(&self, api_version: &str, kind: &str) -> Value {
         // The bytes were written by `Entry::new`, from a tree.
