@@ -4,6 +4,12 @@
 //! refusal reads.
 
 pub mod builtin;
+pub mod continue_token;
 pub mod field;
+pub mod json_syntax;
+pub mod negotiate;
+pub mod patch;
+pub mod query;
 pub mod schema;
+pub mod selector;
 pub mod status;

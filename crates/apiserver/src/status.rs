@@ -15,8 +15,8 @@ pub struct ApiError {
     pub reason: &'static str,
     /// One sentence for people.
     pub message: String,
-    /// The object or resource that it is about, and the causes.
-    pub details: Details,
+    /// The object or resource that it is about, and the causes. Boxed: every result carries the size of its error.
+    pub details: Box<Details>,
 }
 
 /// The `details` of a `Status`.
@@ -34,6 +34,8 @@ pub struct Details {
     pub causes: Vec<Cause>,
     /// When to try again.
     pub retry_after_seconds: u32,
+    /// Written even when nothing is known: some answers of a real server have empty details, others have none.
+    pub even_if_empty: bool,
 }
 
 /// One cause in a `Status`.
@@ -55,7 +57,7 @@ fn qualified(resource: &str, group: &str) -> String {
 impl ApiError {
     /// An error without details.
     pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Details::default() }
+        Self { code, reason, message: message.into(), details: Box::default() }
     }
 
     /// The same error, said of an object.
@@ -71,6 +73,13 @@ impl ApiError {
     #[must_use]
     pub fn with_causes(mut self, causes: Vec<Cause>) -> Self {
         self.details.causes = causes;
+        self
+    }
+
+    /// The same error with details that are there although nothing is known.
+    #[must_use]
+    pub fn with_empty_details(mut self) -> Self {
+        self.details.even_if_empty = true;
         self
     }
 
@@ -210,9 +219,13 @@ impl ApiError {
         }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code.as_u16(),
+            "message": self.message, "code": self.code.as_u16(),
         });
-        if !details.is_empty() || self.reason == "NotFound" {
+        // An unforeseen error of a real server has no reason.
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
+        if !details.is_empty() || self.details.even_if_empty || self.reason == "NotFound" {
             status["details"] = Value::Object(details);
         }
         status
