@@ -1,5 +1,6 @@
 //! The kinds that every Kubernetes cluster has: one row each, with what they do beyond their schema.
 
+pub mod eviction;
 pub mod validate;
 
 use serde_json::Value;
