@@ -24,6 +24,7 @@ mod rbac;
 mod scheduling;
 mod storage;
 
+pub mod eviction;
 pub mod validate;
 
 use serde_json::Value;

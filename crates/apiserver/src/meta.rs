@@ -180,7 +180,9 @@ fn owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
             named(first),
             named(owner)
         );
-        errors.push(FieldError::invalid(&path, meta.at("ownerReferences").clone(), detail));
+        let shown: Vec<String> = meta.list("ownerReferences").iter().map(shown_owner).collect();
+        let error = FieldError::invalid(&path, meta.at("ownerReferences").clone(), detail);
+        errors.push(error.showing(format!("[{}]", shown.join(","))));
     }
 }
 
@@ -201,8 +203,16 @@ fn owner_reference(owner: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>)
     }
     if api_version == "v1" && kind == "Event" {
         let detail = "/v1, Kind=Event is disallowed from being an owner";
-        errors.push(FieldError::invalid(path, owner.clone(), detail));
+        errors.push(FieldError::invalid(path, owner.clone(), detail).showing(shown_owner(owner)));
     }
+}
+
+/// An owner with its fields in the order in which Kubernetes prints them.
+fn shown_owner(owner: &Value) -> String {
+    let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
+    let fields = fields.into_iter().filter(|field| owner.has(field));
+    let fields: Vec<String> = fields.map(|field| format!("\"{field}\":{}", owner.at(field))).collect();
+    format!("{{{}}}", fields.join(","))
 }
 
 fn finalizers(meta: &Value, errors: &mut Vec<FieldError>) {

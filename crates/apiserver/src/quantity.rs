@@ -109,7 +109,10 @@ fn scaled(digits: impl Iterator<Item = u8>, exponent: i32) -> i128 {
             value = value * 10 + digit;
         }
     }
-    while exponent > 0 && value < MAX && value > 0 {
+    while exponent > 0 && value > 0 {
+        if value > MAX / 10 {
+            return MAX;
+        }
         value *= 10;
         exponent -= 1;
     }

@@ -25,6 +25,31 @@ const METADATA: Path<'static> = Path::new("metadata");
 const SPEC: Path<'static> = Path::new("spec");
 const STATUS: Path<'static> = Path::new("status");
 
+/// The checks of a built-in kind. Kinds that are not listed have none beyond their schema and metadata.
+pub fn of(group: &str, kind: &str) -> fn(&Value, Option<&Value>) -> Errors {
+    match (group, kind) {
+        ("", "ConfigMap") => config::config_map,
+        ("", "Secret") => config::secret,
+        ("", "Namespace") => config::namespace,
+        ("", "Service") => service::service,
+        ("", "Pod") => pod::pod,
+        ("", "PodTemplate") => pod::pod_template,
+        ("", "ReplicationController") => workload::replication_controller,
+        ("", "PersistentVolume") => storage::persistent_volume,
+        ("", "PersistentVolumeClaim") => storage::persistent_volume_claim,
+        ("apps", "Deployment") => workload::deployment,
+        ("apps", "ReplicaSet") => workload::replica_set,
+        ("apps", "DaemonSet") => workload::daemon_set,
+        ("apps", "StatefulSet") => workload::stateful_set,
+        ("apps", "ControllerRevision") => workload::controller_revision,
+        ("policy", "PodDisruptionBudget") => policy::pod_disruption_budget,
+        ("scheduling.k8s.io", "PriorityClass") => policy::priority_class,
+        ("storage.k8s.io", "StorageClass") => storage::storage_class,
+        ("storage.k8s.io", "VolumeAttachment") => storage::volume_attachment,
+        _ => nothing_more,
+    }
+}
+
 /// What the names of a built-in kind's objects must look like when they are created. On an update the name cannot change,
 /// and [`NameRule::PathSegment`] is all that is asked of it.
 pub fn name_rule(group: &str, kind: &str) -> NameRule {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::pod::resources::{amount, quantity};
 use super::pod::schedule::node_selector;
-use super::{Errors, SPEC, begin, formed, immutable, required};
+use super::{Errors, SPEC, begin, formed, immutable, required, shown};
 use crate::field::FieldError;
 use crate::meta::{format, selector};
 use crate::path::Path;
@@ -331,7 +331,13 @@ pub fn volume_attachment(new: &Value, old: Option<&Value>) -> Errors {
     }
     formed(spec.text("nodeName"), &SPEC.field("nodeName"), format::is_dns_subdomain, &mut errors);
     if old.is_some_and(|old| !same(spec, old.at("spec"))) {
-        errors.push(FieldError::invalid(SPEC, spec.clone(), "field is immutable"));
+        let text = format!(
+            "{{\"Attacher\":{},\"Source\":{},\"NodeName\":{}}}",
+            spec.at("attacher"),
+            shown(source, &["persistentVolumeName", "inlineVolumeSpec"]),
+            spec.at("nodeName")
+        );
+        errors.push(FieldError::invalid(SPEC, spec.clone(), "field is immutable").showing(text));
     }
     errors
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{Volumes, probe, resources, trimmed_image, volume};
-use crate::builtin::validate::{Errors, formed, not_found, one_of, port_number, required};
+use crate::builtin::validate::{Errors, formed, not_found, one_of, port_number, required, shown};
 use crate::field::FieldError;
 use crate::meta::format;
 use crate::path::Path;
@@ -391,12 +391,35 @@ fn security_context(context: &Value, path: &Path<'_>, errors: &mut Errors) {
     if context.at("allowPrivilegeEscalation") != &Value::Bool(false) {
         return;
     }
+    let mut refuse = |detail: &str| {
+        errors.push(FieldError::invalid(path, context.clone(), detail).showing(shown_context(context)));
+    };
     if context.flag("privileged") {
-        let detail = "cannot set `allowPrivilegeEscalation` to false and `privileged` to true";
-        errors.push(FieldError::invalid(path, context.clone(), detail));
+        refuse("cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
     }
     if context.at("capabilities").texts("add").any(|capability| capability == "CAP_SYS_ADMIN") {
-        let detail = "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN";
-        errors.push(FieldError::invalid(path, context.clone(), detail));
+        refuse("cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN");
+    }
+}
+
+fn shown_context(context: &Value) -> String {
+    let fields = [
+        "capabilities",
+        "privileged",
+        "sELinuxOptions",
+        "windowsOptions",
+        "runAsUser",
+        "runAsGroup",
+        "runAsNonRoot",
+        "readOnlyRootFilesystem",
+        "allowPrivilegeEscalation",
+        "procMount",
+        "seccompProfile",
+        "appArmorProfile",
+    ];
+    let text = shown(context, &fields);
+    match context.at("capabilities") {
+        Value::Null => text,
+        capabilities => text.replacen(&capabilities.to_string(), &shown(capabilities, &["add", "drop"]), 1),
     }
 }
