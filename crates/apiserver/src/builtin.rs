@@ -24,6 +24,7 @@ mod rbac;
 mod scheduling;
 mod storage;
 
+pub use print::workload::{SCALE_COLUMNS, scale as scale_row};
 use serde_json::Value;
 
 use crate::field::FieldError;

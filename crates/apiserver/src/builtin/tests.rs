@@ -254,3 +254,11 @@ fn field_selectors_see_what_is_absent() {
     check(json!({ "reportingComponent": "a", "source": {} }), "source", "a");
     check(json!({ "reportingComponent": "a", "source": { "component": "b" } }), "source", "b");
 }
+
+#[test]
+fn a_scale_shows_what_is_wanted_and_what_is_there() {
+    let scale = json!({ "metadata": { "name": "web" }, "spec": { "replicas": 3 }, "status": { "replicas": 2 } });
+    let cells = scale_row(&scale, jiff::Timestamp::UNIX_EPOCH);
+    assert_eq!(cells, [json!("web"), json!(3), json!(2), json!("<unknown>")]);
+    assert_eq!(cells.len(), SCALE_COLUMNS.len());
+}
