@@ -24,9 +24,7 @@ mod rbac;
 mod scheduling;
 mod storage;
 
-pub mod eviction;
-pub mod validate;
-
+pub use print::workload::{SCALE_COLUMNS, scale as scale_row};
 use serde_json::Value;
 
 use crate::field::FieldError;

@@ -224,3 +224,17 @@ pub(in crate::builtin) fn cron_job(object: &Value, now: Timestamp) -> Vec<Value>
         selector::selector(&job["selector"]).into(),
     ]
 }
+
+/// The columns of [`scale`].
+pub const SCALE_COLUMNS: &[Column] = &[
+    Column { name: "Name", type_: "string", format: "", priority: 0 },
+    Column::integer("Desired"),
+    Column::integer("Available"),
+    Column::AGE,
+];
+
+/// The `Scale` of any kind that can be scaled.
+pub fn scale(object: &Value, now: Timestamp) -> Vec<Value> {
+    let (wanted, there) = (&object["spec"]["replicas"], &object["status"]["replicas"]);
+    vec![name(object), count(wanted).into(), count(there).into(), age(object, now)]
+}
