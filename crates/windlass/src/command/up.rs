@@ -24,8 +24,12 @@ pub struct Up {
     /// The port on 127.0.0.1; 0 takes a free one
     #[arg(long, value_name = "N", default_value_t = 0)]
     port: u16,
-    /// Where to write the kubeconfig [default: windlass/kubeconfig in $XDG_STATE_HOME or ~/.local/state]
-    #[arg(long, value_name = "PATH")]
+    // In `help`, because markup that clippy wants in a doc comment would show.
+    #[arg(
+        long,
+        value_name = "PATH",
+        help = "Where to write the kubeconfig [default: windlass/kubeconfig in $XDG_STATE_HOME or ~/.local/state]"
+    )]
     kubeconfig: Option<PathBuf>,
 }
 
