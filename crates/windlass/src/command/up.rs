@@ -109,10 +109,10 @@ mod tests {
             let found = default_kubeconfig(xdg.map(OsString::from), home.map(PathBuf::from)).ok();
             assert_eq!(found, expected.map(PathBuf::from), "{xdg:?} {home:?}");
         };
-        check(Some("/state"), Some("/home/me"), Some("/state/windlass/kubeconfig"));
-        check(None, Some("/home/me"), Some("/home/me/.local/state/windlass/kubeconfig"));
-        check(Some(""), Some("/home/me"), Some("/home/me/.local/state/windlass/kubeconfig"));
-        check(Some("relative"), Some("/home/me"), Some("/home/me/.local/state/windlass/kubeconfig"));
+        check(Some("/state"), Some("/houses/me"), Some("/state/windlass/kubeconfig"));
+        check(None, Some("/houses/me"), Some("/houses/me/.local/state/windlass/kubeconfig"));
+        check(Some(""), Some("/houses/me"), Some("/houses/me/.local/state/windlass/kubeconfig"));
+        check(Some("relative"), Some("/houses/me"), Some("/houses/me/.local/state/windlass/kubeconfig"));
         check(Some("relative"), None, None);
         check(None, Some(""), None);
     }
@@ -120,8 +120,8 @@ mod tests {
     #[test]
     fn paths_survive_a_shell() {
         let check = |text: &str, expected: &str| assert_eq!(shell_word(text), expected);
-        check("/home/me/kube-config_1.yaml", "/home/me/kube-config_1.yaml");
-        check("/home/my files/k", "'/home/my files/k'");
+        check("/houses/me/kube-config_1.yaml", "/houses/me/kube-config_1.yaml");
+        check("/houses/my files/k", "'/home/my files/k'");
         check("/it's/$HOME", r"'/it'\''s/$HOME'");
     }
 }
