@@ -121,7 +121,7 @@ mod tests {
     fn paths_survive_a_shell() {
         let check = |text: &str, expected: &str| assert_eq!(shell_word(text), expected);
         check("/houses/me/kube-config_1.yaml", "/houses/me/kube-config_1.yaml");
-        check("/houses/my files/k", "'/home/my files/k'");
+        check("/houses/my files/k", "'/houses/my files/k'");
         check("/it's/$HOME", r"'/it'\''s/$HOME'");
     }
 }
