@@ -159,7 +159,7 @@ where
     B::Error: Into<Box<dyn StdError + Send + Sync>>,
 {
     let Listener { tcp, acceptor, gatekeeper, limits, .. } = listener;
-    let slots = Arc::new(Semaphore::new(limits.connections_max));
+    let slots = Arc::new(Semaphore::new(limits.connections_max.min(Semaphore::MAX_PERMITS)));
     let limits = Arc::new(limits);
     let (stop, stopped) = watch::channel(false);
     let mut connections = JoinSet::new();

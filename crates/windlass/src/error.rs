@@ -60,16 +60,18 @@ impl Error {
     /// Who can do something about it.
     pub fn kind(&self) -> Kind {
         match self {
-            Self::Path { .. } | Self::PathText { .. } => Kind::User,
-            Self::Listen(listen::Error::NotLoopback { .. }) => Kind::User,
+            Self::Path { .. } | Self::PathText { .. } | Self::Listen(listen::Error::NotLoopback { .. }) => Kind::User,
             Self::Kubeconfig(error) => match error {
                 kubeconfig::Error::NotAPath { .. }
                 | kubeconfig::Error::NotAFile { .. }
                 | kubeconfig::Error::NotOurs { .. } => Kind::User,
                 _ => Kind::Environment,
             },
-            Self::Runtime(_) | Self::Signals(_) | Self::Output(_) | Self::NoStateDirectory => Kind::Environment,
-            Self::Listen(listen::Error::Bind { .. } | listen::Error::Random | listen::Error::Clock { .. }) => {
+            Self::Runtime(_)
+            | Self::Signals(_)
+            | Self::Output(_)
+            | Self::NoStateDirectory
+            | Self::Listen(listen::Error::Bind { .. } | listen::Error::Random | listen::Error::Clock { .. }) => {
                 Kind::Environment
             }
             Self::Listen(_) => Kind::Internal,
