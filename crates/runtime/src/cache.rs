@@ -29,6 +29,12 @@ pub(crate) struct Listed<K> {
     pub revision: u64,
 }
 
+impl<K> Default for Listed<K> {
+    fn default() -> Self {
+        Self { readable: BTreeMap::new(), unreadable: BTreeMap::new(), revision: 0 }
+    }
+}
+
 impl<K> Cache<K> {
     pub(crate) fn new() -> Self {
         let objects = Objects { readable: BTreeMap::new(), unreadable: BTreeMap::new() };

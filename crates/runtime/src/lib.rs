@@ -11,7 +11,12 @@ pub mod backoff;
 pub mod cache;
 pub mod chance;
 pub mod clock;
+pub mod events;
 pub mod key;
 mod queue;
+pub mod runner;
+pub mod trace;
+pub mod virtual_time;
+pub mod watch;
 
 pub use queue::Order;

@@ -33,13 +33,21 @@ impl Write {
     fn is_seen(&self) -> bool {
         self.seen.load(Ordering::Acquire) >= self.version
     }
+
+    /// Adds this to what is waited for. A cache sees in order, so of each only the latest write counts.
+    fn join(self, writes: &mut Vec<Self>) {
+        match writes.iter_mut().find(|write| Arc::ptr_eq(&write.seen, &self.seen)) {
+            Some(write) => write.version = write.version.max(self.version),
+            None => writes.push(self),
+        }
+    }
 }
 
 /// A key whose turn it is.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Turn {
     pub key: Key,
-    /// False when the caches have not seen the key's own writes in time.
+    /// False as long as the caches have not seen the key's own writes, for which it no longer waits.
     pub caught_up: bool,
 }
 
@@ -72,7 +80,7 @@ struct Entry {
     failures: u32,
     /// No turn before this, whatever changes.
     not_before: Duration,
-    /// What the last turn wrote, and until when to wait for it.
+    /// What the turns so far wrote and the caches have not seen, and until when to wait for that.
     writes: Vec<Write>,
     patient_until: Duration,
 }
@@ -169,7 +177,6 @@ impl Queue {
             entry.writes.retain(|write| !write.is_seen());
             let caught_up = entry.writes.is_empty();
             if caught_up || entry.patient_until <= now {
-                entry.writes.clear();
                 entry.state = State::Running { again: false };
                 return Some(Turn { key, caught_up });
             }
@@ -185,8 +192,11 @@ impl Queue {
         let entry = self.entries.entry(key.clone()).or_default();
         let again = entry.state == State::Running { again: true };
         entry.state = State::Idle;
-        entry.writes = writes;
-        entry.patient_until = now.saturating_add(self.patience);
+        if !writes.is_empty() {
+            entry.patient_until = now.saturating_add(self.patience);
+        }
+        writes.into_iter().for_each(|write| write.join(&mut entry.writes));
+        entry.writes.retain(|write| !write.is_seen());
         entry.failures = if ending == Ending::Failed { entry.failures.saturating_add(1) } else { 0 };
         entry.not_before = Duration::ZERO;
         let delay = match ending {

@@ -164,16 +164,40 @@ fn a_key_waits_until_its_own_writes_are_seen() {
 }
 
 #[test]
-fn a_key_loses_patience_with_writes_that_are_never_seen() {
+fn a_key_loses_patience_with_writes_that_are_not_seen_but_is_told_until_they_are() {
     let mut queue = fifo();
+    let seen = seen_until(1);
+    let turn = |caught_up| Some(Turn { key: key("a"), caught_up });
     queue.add(&key("a"), at(0));
     queue.take(at(0)).unwrap();
-    queue.finish(&key("a"), Ending::Done, vec![Write { seen: seen_until(1), version: 2 }], at(0));
+    queue.finish(&key("a"), Ending::Done, vec![Write { seen: seen.clone(), version: 2 }], at(0));
     queue.add(&key("a"), at(1));
     assert!(take_all(&mut queue, 9).is_empty());
     queue.wake(PATIENCE);
-    assert_eq!(queue.take(PATIENCE), Some(Turn { key: key("a"), caught_up: false }));
+    for _ in 0..2 {
+        assert_eq!(queue.take(PATIENCE), turn(false));
+        queue.finish(&key("a"), Ending::Done, vec![], PATIENCE);
+        queue.add(&key("a"), PATIENCE);
+    }
+    seen.store(2, Ordering::Release);
+    assert_eq!(queue.take(PATIENCE), turn(true));
     queue.finish(&key("a"), Ending::Done, vec![], PATIENCE);
-    queue.add(&key("a"), PATIENCE);
-    assert_eq!(queue.take(PATIENCE), Some(Turn { key: key("a"), caught_up: true }), "it is said once");
+    assert!(queue.entries.is_empty());
+}
+
+#[test]
+fn of_many_writes_to_one_cache_the_latest_is_waited_for() {
+    let mut queue = fifo();
+    let seen = seen_until(1);
+    queue.add(&key("a"), at(0));
+    queue.take(at(0)).unwrap();
+    let writes = [4, 9, 7].map(|version| Write { seen: seen.clone(), version });
+    queue.finish(&key("a"), Ending::Done, writes.into(), at(0));
+    assert_eq!(queue.entries[&key("a")].writes.len(), 1);
+    queue.add(&key("a"), at(0));
+    for (version, taken) in [(8, 0), (9, 1)] {
+        seen.store(version, Ordering::Release);
+        queue.unpark();
+        assert_eq!(take_all(&mut queue, 1).len(), taken, "seen up to {version}");
+    }
 }
