@@ -153,10 +153,10 @@ impl Recorder {
         let hash = fnv1a(&parts.iter().map(String::as_str).collect::<Vec<_>>());
 
         let suffix = format!(".{hash:016x}");
-        let mut name = text(&regarding.name);
-        name.truncate(name.floor_char_boundary(NAME_BYTES_MAX - suffix.len()));
+        let name = text(&regarding.name);
         // A part of a DNS name may not end with these.
-        format!("{}{suffix}", name.trim_end_matches(['-', '.']))
+        let stem = prefix(&name, NAME_BYTES_MAX - suffix.len()).trim_end_matches(['-', '.']);
+        format!("{stem}{suffix}")
     }
 }
 
@@ -166,7 +166,13 @@ fn cut(text: &str, bytes_max: usize) -> String {
     if text.len() <= bytes_max {
         return text.to_owned();
     }
-    format!("{}{SIGN}", &text[..text.floor_char_boundary(bytes_max - SIGN.len())])
+    format!("{}{SIGN}", prefix(text, bytes_max - SIGN.len()))
+}
+
+/// The longest beginning of whole characters with at most so many bytes.
+fn prefix(text: &str, bytes_max: usize) -> &str {
+    let longest = (0..=bytes_max).rev().find_map(|end| text.get(..end));
+    longest.unwrap_or_default()
 }
 
 #[cfg(test)]

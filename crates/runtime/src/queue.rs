@@ -195,7 +195,9 @@ impl Queue {
         if !writes.is_empty() {
             entry.patient_until = now.saturating_add(self.patience);
         }
-        writes.into_iter().for_each(|write| write.join(&mut entry.writes));
+        for write in writes {
+            write.join(&mut entry.writes);
+        }
         entry.writes.retain(|write| !write.is_seen());
         entry.failures = if ending == Ending::Failed { entry.failures.saturating_add(1) } else { 0 };
         entry.not_before = Duration::ZERO;

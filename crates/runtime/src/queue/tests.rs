@@ -44,7 +44,9 @@ fn keys_are_taken_first_come_first_served_and_once() {
 fn a_permuted_order_depends_on_its_stream_only() {
     let taken = |seed| {
         let mut queue = queue(Order::Permuted(Seed(seed).stream("order")));
-        (0..10).for_each(|n| queue.add(&key(&n.to_string()), at(0)));
+        for n in 0..10 {
+            queue.add(&key(&n.to_string()), at(0));
+        }
         take_all(&mut queue, 0)
     };
     assert_eq!(taken(1), taken(1));

@@ -17,7 +17,7 @@ struct NotNow;
 /// A busy time: objects that change, reconciles that overlap, wait, fail and write, watches that expire and end.
 fn busy(seed: Seed, permuted: bool, objects: u64, changes: u64) -> Vec<String> {
     world_of(seed, |world| async move {
-        (0..objects).for_each(|n| drop(world.stub.put(&format!("cm-{n}"), json!({}))));
+        world.stub.put_all((0..objects).map(|n| format!("cm-{n}")));
         let order = if permuted { Order::Permuted(seed.stream("order")) } else { Order::Fifo };
         let runner = Runner::new("test", world.watch(), Options { slots: 7, order, ..world.options() });
         let stub = world.stub.clone();
@@ -72,7 +72,7 @@ fn the_same_seed_gives_the_same_log_on_another_thread_and_beside_others() {
 /// The order in which the first reconciles start.
 fn first_starts(seed: u64, order: Order) -> Vec<String> {
     world_of(Seed(seed), |world| async move {
-        (0..20).for_each(|n| drop(world.stub.put(&format!("cm-{n:02}"), json!({}))));
+        world.stub.put_all((0..20).map(|n| format!("cm-{n:02}")));
         let runner = Runner::new("test", world.watch(), Options { order, ..world.options() });
         run_for(runner, 1, |_, _| async { Ok::<_, Infallible>(Outcome::done()) }).await;
         world.lines_with("started")

@@ -17,7 +17,7 @@ fn has(lines: &[String], text: &str) -> bool {
 #[test]
 fn an_expired_watch_lists_again_and_misses_nothing() {
     world(|world| async move {
-        ["kept", "changed", "gone"].iter().for_each(|name| drop(world.stub.put(name, json!({}))));
+        world.stub.put_all(["kept", "changed", "gone"]);
         let lines = while_running(&world, async {
             sleep(10).await;
             world.stub.silently(|stub| {

@@ -19,14 +19,16 @@ struct Broken(#[source] std::fmt::Error);
 fn one_key_never_reconciles_twice_at_once_and_slots_bound_the_rest() {
     world(|world| async move {
         let names = ["a", "b", "c", "d", "e"];
-        names.iter().for_each(|name| drop(world.stub.put(name, json!({}))));
+        world.stub.put_all(names);
         let (running, most) = (Tally::default(), Arc::new(Mutex::new((0, 0))));
         let runner = Runner::new("test", world.watch(), Options { slots: 3, ..world.options() });
         let stub = world.stub.clone();
         let changes = async {
             for round in 0..20 {
                 sleep(1).await;
-                names.iter().for_each(|name| drop(stub.put(name, json!({"data": {"round": round.to_string()}}))));
+                for name in names {
+                    stub.put(name, json!({"data": {"round": round.to_string()}}));
+                }
             }
         };
         let seen = Arc::clone(&most);
@@ -146,7 +148,7 @@ fn a_failing_key_that_writes_its_own_status_does_not_spin() {
 #[test]
 fn a_panic_is_contained_and_its_key_tried_again() {
     world(|world| async move {
-        ["a", "b", "c"].iter().for_each(|name| drop(world.stub.put(name, json!({}))));
+        world.stub.put_all(["a", "b", "c"]);
         let (tries, done) = (Tally::default(), Tally::default());
         let ended = done.clone();
         let summary = run_for(world.runner(), 60, move |object, _| {
@@ -171,7 +173,7 @@ fn a_panic_is_contained_and_its_key_tried_again() {
 #[test]
 fn a_reconcile_that_hangs_gives_back_its_slot() {
     world(|world| async move {
-        ["a", "b"].iter().for_each(|name| drop(world.stub.put(name, json!({}))));
+        world.stub.put_all(["a", "b"]);
         let options = Options { slots: 1, deadline: Duration::from_secs(30), ..world.options() };
         let runner = Runner::new("test", world.watch(), options);
         let summary = run_for(runner, 45, |object, _| async move {
@@ -209,7 +211,7 @@ fn nothing_is_reconciled_before_every_watch_has_its_list() {
 fn owners_are_woken_by_what_they_own_also_when_it_leaves_them() {
     world(|world| async move {
         let owner = |name: &str, controller: bool| json!({"apiVersion": "v1", "kind": "ConfigMap", "name": name, "uid": "u", "controller": controller});
-        ["a", "b", "c"].iter().for_each(|name| drop(world.stub.put(name, json!({}))));
+        world.stub.put_all(["a", "b", "c"]);
         let children = crate::stub::Stub::default();
         let runner = world.runner().owns(windlass_runtime::watch::Watch::<ConfigMap>::all(children.client()));
         let changes = async {
@@ -260,7 +262,7 @@ fn keys_come_from_outside_too_and_what_is_gone_is_not_reconciled() {
 #[test]
 fn stopping_takes_nothing_new_and_lets_the_running_end() {
     world(|world| async move {
-        ["a", "b"].iter().for_each(|name| drop(world.stub.put(name, json!({}))));
+        world.stub.put_all(["a", "b"]);
         let runner = Runner::new("test", world.watch(), Options { slots: 1, ..world.options() });
         let slow = |_, _: Ctx<()>| async {
             sleep(30).await;

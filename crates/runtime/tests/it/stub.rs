@@ -58,6 +58,13 @@ impl Stub {
         object
     }
 
+    /// Creates empty ConfigMaps.
+    pub fn put_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) {
+        for name in names {
+            self.put(name.as_ref(), json!({}));
+        }
+    }
+
     pub fn delete(&self, name: &str) {
         let mut state = self.state();
         let mut object = state.objects.remove(name).unwrap();
