@@ -37,11 +37,11 @@ fn busy(seed: Seed, permuted: bool, objects: u64, changes: u64) -> Vec<String> {
         let (stub, tries) = (world.stub.clone(), Tally::default());
         let run = run_for(runner, changes * 9, move |object, _| {
             let (stub, name) = (stub.clone(), name(&object));
-            let tried = tries.add(&name);
+            let attempt = tries.add(&name);
             async move {
-                tokio::time::sleep(Duration::from_millis(u64::from(tried % 3) * 700)).await;
-                match tried % 5 {
-                    0 => drop(stub.put(&name, json!({"data": {"tried": tried.to_string()}}))),
+                tokio::time::sleep(Duration::from_millis(u64::from(attempt % 3) * 700)).await;
+                match attempt % 5 {
+                    0 => drop(stub.put(&name, json!({"data": {"attempt": attempt.to_string()}}))),
                     1 => return Err(NotNow),
                     _ => sleep(1).await,
                 }

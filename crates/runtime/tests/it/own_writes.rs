@@ -22,11 +22,11 @@ async fn children_made(world: &World, lag_seconds: u64, tell: bool) -> (usize, V
     let runner = Runner::new("test", world.watch(), options).watches(watch, |_| Vec::new());
 
     let (made, told) = (Arc::new(Mutex::new(0)), Arc::new(Mutex::new(Vec::new())));
-    let (make, tells) = (Arc::clone(&made), Arc::clone(&told));
+    let (children_count, answers) = (Arc::clone(&made), Arc::clone(&told));
     let reconcile = move |owner: Arc<ConfigMap>, ctx: Ctx<()>| {
-        tells.lock().unwrap().push(ctx.caught_up());
+        answers.lock().unwrap().push(ctx.caught_up());
         if ctx.caught_up() && cache.list().is_empty() {
-            let mut made = make.lock().unwrap();
+            let mut made = children_count.lock().unwrap();
             *made += 1;
             let child = children.put(&format!("{}-{made}", name(&owner)), json!({}));
             if tell {

@@ -154,10 +154,10 @@ fn a_panic_is_contained_and_its_key_tried_again() {
         let summary = run_for(world.runner(), 60, move |object, _| {
             let (name, done) = (name(&object), done.clone());
             // Once before there is a future, once inside it.
-            let tried = if name == "b" { tries.add("b") } else { 3 };
-            assert!(tried != 1, "the first time");
+            let attempt = if name == "b" { tries.add("b") } else { 3 };
+            assert!(attempt != 1, "the first time");
             async move {
-                assert!(tried != 2, "the second time");
+                assert!(attempt != 2, "the second time");
                 done.add(&name);
                 Ok::<_, Infallible>(Outcome::done())
             }

@@ -1,8 +1,9 @@
 //! The least server that a watch can watch, with the faults that a good one does not have.
 //!
-//! Lists and watches ConfigMaps; creates, gets and merge-patches Events. Tests change ConfigMaps through [`Stub`], not
+//! Lists and watches config maps; creates, gets and merge-patches Events. Tests change config maps through [`Stub`], not
 //! through the client, and tell it when to misbehave.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -47,18 +48,18 @@ impl Stub {
     }
 
     /// Creates or changes a ConfigMap in the namespace `default`, and returns it as a server would.
-    pub fn put(&self, name: &str, fields: Value) -> Value {
+    pub fn put(&self, name: &str, fields: impl Borrow<Value>) -> Value {
         let mut state = self.state();
         state.revision += 1;
         let mut object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
             "name": name, "namespace": "default", "uid": format!("uid-{name}"), "resourceVersion": state.revision.to_string()}});
-        merge(&mut object, &fields);
+        merge(&mut object, fields.borrow());
         let kind = if state.objects.insert(name.into(), object.clone()).is_some() { "MODIFIED" } else { "ADDED" };
         state.publish(kind, &object);
         object
     }
 
-    /// Creates empty ConfigMaps.
+    /// Creates empty config maps.
     pub fn put_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) {
         for name in names {
             self.put(name.as_ref(), json!({}));

@@ -1,4 +1,4 @@
-//! A stub, a client of it, and a runner over its ConfigMaps, in virtual time.
+//! A stub, a client of it, and a runner over its config maps, in virtual time.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
