@@ -18,5 +18,3 @@ pub mod runner;
 pub mod trace;
 pub mod virtual_time;
 pub mod watch;
-
-pub use queue::Order;

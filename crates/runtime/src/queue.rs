@@ -18,7 +18,8 @@ use crate::key::Key;
 pub enum Order {
     /// First come, first served.
     Fifo,
-    /// Any order, drawn from this stream: another seed explores another schedule.
+    /// Any order, drawn from this stream: another seed explores another schedule. With all slots taken for long, a key
+    /// may be overtaken by others for long.
     Permuted(Chance),
 }
 

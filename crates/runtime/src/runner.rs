@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use futures::stream::{BoxStream, SelectAll, Stream, StreamExt};
 use k8s_openapi::ClusterResourceScope;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 
 use crate::backoff::Backoff;
@@ -22,13 +23,13 @@ use crate::cache::Cache;
 use crate::chance::Seed;
 use crate::clock::Clock;
 use crate::key::Key;
-use crate::queue::Order;
 use crate::trace::Trace;
 use crate::watch::{Object, Watch};
 
 mod context;
 mod engine;
 
+pub use crate::queue::Order;
 pub use context::{Ctx, Outcome};
 use engine::{Engine, Input};
 
@@ -91,6 +92,17 @@ pub struct Summary {
     pub unreadable: u64,
 }
 
+/// The names of the objects of this kind that control the object: one, or none.
+fn controllers<'a>(owned: &'a ObjectMeta, group: &'a str, kind: &'a str) -> impl Iterator<Item = &'a str> {
+    let owners = owned.owner_references.iter().flatten().filter(|owner| owner.controller == Some(true));
+    let ours = owners.filter(move |owner| {
+        // An owner may be named in any version of its group.
+        let owner_group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        owner.kind == kind && owner_group == group
+    });
+    ours.map(|owner| owner.name.as_str())
+}
+
 /// A controller that is being put together. `K` is the kind that its keys name.
 pub struct Runner<K: Resource> {
     name: String,
@@ -110,7 +122,8 @@ impl<K: Object> Runner<K> {
         runner.watches(primary, |object| vec![Key::of(object)])
     }
 
-    /// Also looks at an object again when something that it is the controller of changes.
+    /// Also looks at an object again when something that it is the controller of changes. Where `K` is dynamic, it is
+    /// taken to be in the namespace of what it owns.
     #[must_use]
     pub fn owns<O: Object>(self, watch: Watch<O>) -> Self
     where
@@ -119,15 +132,9 @@ impl<K: Object> Runner<K> {
         let (kind, group) = (K::kind(&self.kind).into_owned(), K::group(&self.kind).into_owned());
         let cluster_scoped = TypeId::of::<K::Scope>() == TypeId::of::<ClusterResourceScope>();
         self.watches(watch, move |owned| {
-            let meta = owned.meta();
-            let owners = meta.owner_references.iter().flatten();
-            let ours = owners.filter(|owner| {
-                // An owner may be named in any version of its group.
-                let owner_group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
-                owner.controller == Some(true) && owner.kind == kind && owner_group == group
-            });
-            let namespace = if cluster_scoped { None } else { meta.namespace.clone() };
-            ours.map(|owner| Key { namespace: namespace.clone(), name: owner.name.clone() }).collect()
+            let namespace = owned.meta().namespace.as_deref().filter(|_| !cluster_scoped);
+            let names = controllers(owned.meta(), &group, &kind);
+            names.map(|name| Key { namespace: namespace.map(str::to_owned), name: name.to_owned() }).collect()
         })
     }
 
@@ -183,5 +190,36 @@ impl<K: Object> Runner<K> {
     {
         let engine = Engine::new(self.name, self.options, self.watches, self.inputs);
         engine.run(&context, &Arc::new(reconcile), pin!(stop)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+
+    use super::*;
+
+    fn check(api_version: &str, kind: &str, controller: Option<bool>, expected: &[&str]) {
+        let owner = OwnerReference {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: "mine".into(),
+            controller,
+            ..OwnerReference::default()
+        };
+        let meta = ObjectMeta { owner_references: Some(vec![owner]), ..ObjectMeta::default() };
+        let names: Vec<&str> = controllers(&meta, "cluster.x-k8s.io", "Machine").collect();
+        assert_eq!(names, expected, "{api_version} {kind} {controller:?}");
+    }
+
+    #[test]
+    fn a_controller_is_known_by_group_and_kind_in_any_version() {
+        check("cluster.x-k8s.io/v1beta2", "Machine", Some(true), &["mine"]);
+        check("cluster.x-k8s.io/v1beta1", "Machine", Some(true), &["mine"]);
+        check("cluster.x-k8s.io/v1beta2", "Machine", Some(false), &[]);
+        check("cluster.x-k8s.io/v1beta2", "Machine", None, &[]);
+        check("cluster.x-k8s.io/v1beta2", "MachineSet", Some(true), &[]);
+        check("v1", "Machine", Some(true), &[]);
+        check("other.io/v1beta2", "Machine", Some(true), &[]);
     }
 }

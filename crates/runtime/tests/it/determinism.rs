@@ -4,9 +4,8 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use serde_json::json;
-use windlass_runtime::Order;
 use windlass_runtime::chance::Seed;
-use windlass_runtime::runner::{Options, Outcome, Runner};
+use windlass_runtime::runner::{Options, Order, Outcome, Runner};
 
 use crate::world::{Tally, name, run_for, sleep, world_of};
 

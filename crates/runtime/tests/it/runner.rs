@@ -275,3 +275,12 @@ fn stopping_takes_nothing_new_and_lets_the_running_end() {
         );
     });
 }
+
+#[test]
+fn a_runner_can_be_spawned_onto_any_thread() {
+    world(|world| async move {
+        world.stub.put("a", json!({}));
+        let summary = tokio::spawn(run_for(world.runner(), 10, nothing)).await.unwrap();
+        assert_eq!(summary.reconciles, 1);
+    });
+}
