@@ -42,7 +42,7 @@ impl Proposal for Patched<'_> {
                 oddities.extend(patch.complaints.iter().cloned());
             }
             Change::Merge(patch) => merge::merge(&mut object, patch.clone()),
-            Change::Strategic(patch) => merge::merge(&mut object, patch.clone()), /*TMP*/,
+            Change::Strategic(patch) => merge::merge(&mut object, patch.clone()),
         }
         if !object.is_object() || !object["metadata"].is_object() {
             return Err(Unfit::Undecodable("the patched document is not an object".into()).in_patch(&object));
