@@ -4,8 +4,10 @@
 //! refusal reads.
 
 pub mod builtin;
+pub mod crd;
 pub mod decode;
 pub mod field;
+pub mod jsonpath;
 pub mod meta;
 pub mod path;
 pub mod quantity;
