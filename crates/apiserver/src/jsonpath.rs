@@ -1,6 +1,6 @@
 //! The paths of printer columns, scale subresources and selectable fields: `.status.conditions[?(@.type=="Ready")].status`.
 //!
-//! The part of kubectl's JSONPath that has a meaning in a `CustomResourceDefinition`. What is missing in an object is no
+//! The part of kubectl's paths that has a meaning in a `CustomResourceDefinition`. What is missing in an object is no
 //! error: it is not found.
 
 use std::cmp::Ordering;
@@ -218,8 +218,7 @@ fn closing(text: &str) -> Option<usize> {
         match (c, quote) {
             _ if escaped => escaped = false,
             ('\\', _) => escaped = true,
-            (c, Some(open)) if c == open => quote = None,
-            (_, Some(_)) => {}
+            (c, Some(open)) => quote = Some(open).filter(|open| c != *open),
             ('\'' | '"', None) => quote = Some(c),
             ('[', None) => depth += 1,
             (']', None) => {
@@ -289,8 +288,7 @@ fn outside_quotes(text: &str, sign: &str) -> Option<usize> {
     let mut quote = None;
     for (at, c) in text.char_indices() {
         match quote {
-            Some(open) if c == open => quote = None,
-            Some(_) => {}
+            Some(open) => quote = Some(open).filter(|open| c != *open),
             None if matches!(c, '\'' | '"') => quote = Some(c),
             None if text.get(at..).is_some_and(|rest| rest.starts_with(sign)) => return Some(at),
             None => {}

@@ -15,6 +15,17 @@ enum Level {
     Field,
 }
 
+/// What is not supported, and how it is called.
+const UNSUPPORTED: [(&str, &str); 7] = [
+    ("id", "id"),
+    ("$schema", "schema"),
+    ("$ref", "$ref"),
+    ("patternProperties", "patternProperties"),
+    ("dependencies", "dependencies"),
+    ("additionalItems", "additionalItems"),
+    ("definitions", "definitions"),
+];
+
 /// A construct that no structural schema can have, anywhere in the schema.
 pub(super) fn unsupported(schema: &Value) -> Option<String> {
     let set = |keyword: &&str| match schema.at(keyword) {
@@ -23,16 +34,7 @@ pub(super) fn unsupported(schema: &Value) -> Option<String> {
         Value::Object(map) => !map.is_empty(),
         _ => true,
     };
-    const NAMES: [(&str, &str); 7] = [
-        ("id", "id"),
-        ("$schema", "schema"),
-        ("$ref", "$ref"),
-        ("patternProperties", "patternProperties"),
-        ("dependencies", "dependencies"),
-        ("additionalItems", "additionalItems"),
-        ("definitions", "definitions"),
-    ];
-    if let Some((_, name)) = NAMES.iter().find(|(keyword, _)| set(keyword)) {
+    if let Some((_, name)) = UNSUPPORTED.iter().find(|(keyword, _)| set(keyword)) {
         return Some(format!("OpenAPIV3Schema '{name}' is not supported"));
     }
     if schema.at("x-kubernetes-preserve-unknown-fields") == &Value::Bool(false) {

@@ -68,8 +68,9 @@ fn validate_spec(spec: &Value, errors: &mut Vec<FieldError>) {
     group_and_scope(spec, errors);
     let versions = spec.list("versions");
     let list = SPEC.field("versions");
-    let shared = Shared::of(versions);
-    if !shared.schema || versions.first().is_some_and(|first| !has_schema(first)) {
+    let shared_parts = shared_parts(versions);
+    let shared = |part: &str| shared_parts.contains(&part);
+    if !shared("schema") || versions.first().is_some_and(|first| !has_schema(first)) {
         for (index, version) in versions.iter().enumerate() {
             if !has_schema(version) {
                 let place = list.index(index);
@@ -86,62 +87,50 @@ fn validate_spec(spec: &Value, errors: &mut Vec<FieldError>) {
         let place = list.index(index);
         complain(errors, &place.field("name"), version.text("name"), &is_dns1035_label(version.text("name")));
         deprecation(version, &place, errors);
-        if !shared.schema {
+        if !shared("schema") {
             let status = version.at("subresources").has("status");
             schema(version.at("schema"), status, &place.field("schema"), errors);
         }
-        if !shared.subresources {
+        if !shared("subresources") {
             subresources(version.at("subresources"), &place.field("subresources"), errors);
         }
-        if !shared.columns {
+        if !shared("additionalPrinterColumns") {
             columns(version, &place.field("additionalPrinterColumns"), errors);
         }
-        if !shared.selectable {
+        if !shared("selectableFields") {
             selectable_fields(version, &place.field("selectableFields"), errors);
         }
     }
-    counts(versions, &shared, errors);
+    counts(versions, &shared_parts, errors);
     spec_names(spec.at("names"), errors);
     if let Some(first) = versions.first() {
         let status = versions.iter().any(|version| version.at("subresources").has("status"));
-        if shared.schema {
+        if shared("schema") {
             schema(first.at("schema"), status, &SPEC.field("validation"), errors);
         }
-        if shared.subresources {
+        if shared("subresources") {
             subresources(first.at("subresources"), &SPEC.field("subresources"), errors);
         }
-        if shared.columns {
+        if shared("additionalPrinterColumns") {
             columns(first, &SPEC.field("additionalPrinterColumns"), errors);
         }
-        if shared.selectable {
+        if shared("selectableFields") {
             selectable_fields(first, &SPEC.field("selectableFields"), errors);
         }
     }
     conversion(spec, errors);
 }
 
-/// Which parts are the same in all versions.
-struct Shared {
-    schema: bool,
-    subresources: bool,
-    columns: bool,
-    selectable: bool,
-}
+/// The parts of a version that stand once for all when they are the same in all versions.
+const PARTS: [&str; 4] = ["schema", "subresources", "additionalPrinterColumns", "selectableFields"];
 
-impl Shared {
-    fn of(versions: &[Value]) -> Self {
-        let same = |field: &str| {
-            let mut values = versions.iter().map(|version| version.at(field));
-            let first = values.next();
-            values.all(|value| Some(value) == first)
-        };
-        Self {
-            schema: same("schema"),
-            subresources: same("subresources"),
-            columns: same("additionalPrinterColumns"),
-            selectable: same("selectableFields"),
-        }
-    }
+fn shared_parts(versions: &[Value]) -> Vec<&'static str> {
+    let same = |part: &&str| {
+        let mut values = versions.iter().map(|version| version.at(part));
+        let first = values.next();
+        values.all(|value| Some(value) == first)
+    };
+    PARTS.into_iter().filter(same).collect()
 }
 
 fn has_schema(version: &Value) -> bool {
@@ -183,7 +172,7 @@ fn one_of(value: &str, allowed: &[&str], place: &Path<'_>, errors: &mut Vec<Fiel
     }
 }
 
-fn counts(versions: &[Value], shared: &Shared, errors: &mut Vec<FieldError>) {
+fn counts(versions: &[Value], shared: &[&str], errors: &mut Vec<FieldError>) {
     let place = SPEC.field("versions");
     let names: Vec<&str> = versions.iter().map(|version| version.text("name")).collect();
     let repeated =
@@ -203,8 +192,10 @@ fn counts(versions: &[Value], shared: &Shared, errors: &mut Vec<FieldError>) {
 }
 
 /// The versions as a real server prints them: its own struct, field by field.
-fn shown(versions: &[Value], shared: &Shared) -> String {
-    let json = |value: &Value, hidden: bool| if hidden { Value::Null.to_string() } else { value.to_string() };
+fn shown(versions: &[Value], shared: &[&str]) -> String {
+    let part = |version: &'_ Value, part: &str| {
+        if shared.contains(&part) { Value::Null.to_string() } else { version.at(part).to_string() }
+    };
     let one = |version: &Value| {
         format!(
             "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":{},\
@@ -214,10 +205,10 @@ fn shown(versions: &[Value], shared: &Shared) -> String {
             version.flag("storage"),
             version.flag("deprecated"),
             version.at("deprecationWarning"),
-            json(version.at("schema"), shared.schema),
-            json(version.at("subresources"), shared.subresources),
-            json(version.at("additionalPrinterColumns"), shared.columns),
-            json(version.at("selectableFields"), shared.selectable),
+            part(version, "schema"),
+            part(version, "subresources"),
+            part(version, "additionalPrinterColumns"),
+            part(version, "selectableFields"),
         )
     };
     format!("[{}]", versions.iter().map(one).collect::<Vec<_>>().join(","))
