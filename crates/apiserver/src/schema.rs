@@ -8,7 +8,7 @@ pub mod compile;
 pub mod default;
 pub mod definitions;
 mod embedded;
-mod format;
+pub(crate) mod format;
 pub(crate) mod path;
 pub mod prune;
 pub(crate) mod regexp;

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::path::Path;
 use super::{ListType, Schema, Shape};
 use crate::field::FieldError;
+use crate::meta;
 
 /// Checks the embedded resources: they must say what they are.
 pub(super) fn resources(value: &Value, schema: &Schema, path: &Path<'_>, errors: &mut Vec<FieldError>) {
@@ -34,19 +35,42 @@ pub(super) fn resources(value: &Value, schema: &Schema, path: &Path<'_>, errors:
 
 fn resource(fields: &Map<String, Value>, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     for name in ["apiVersion", "kind"] {
-        let complaint = match fields.get(name) {
-            None => FieldError::required(path.field(name).bracketed(), ""),
-            Some(Value::String(text)) if text.is_empty() => {
-                FieldError::invalid(path.field(name).bracketed(), "", "must not be empty")
+        let place = path.field(name);
+        let invalid = |value: Value, detail: &str| FieldError::invalid(place.bracketed(), value, detail);
+        match fields.get(name) {
+            None => errors.push(FieldError::required(place.bracketed(), "")),
+            Some(Value::String(text)) if text.is_empty() => errors.push(invalid("".into(), "must not be empty")),
+            Some(Value::String(version)) if name == "apiVersion" => {
+                if version.matches('/').count() > 1 {
+                    let detail = format!("unexpected GroupVersion string: {version}");
+                    errors.push(invalid(version.as_str().into(), &detail));
+                }
             }
-            Some(Value::String(text)) if name == "apiVersion" && text.matches('/').count() > 1 => {
-                let detail = format!("unexpected GroupVersion string: {text}");
-                FieldError::invalid(path.field(name).bracketed(), text.as_str(), detail)
+            Some(Value::String(kind)) => {
+                let wrong = meta::format::is_dns1035_label(&kind.to_lowercase());
+                if !wrong.is_empty() {
+                    let detail = format!("may have mixed case, but should otherwise match: {}", wrong.join(","));
+                    errors.push(invalid(kind.as_str().into(), &detail));
+                }
             }
-            Some(Value::String(_)) => continue,
-            Some(other) => FieldError::invalid(path.field(name).bracketed(), other.clone(), "must be a string"),
-        };
-        errors.push(complaint);
+            Some(other) => errors.push(invalid(other.clone(), "must be a string")),
+        }
+    }
+    if let Some(metadata) = fields.get("metadata") {
+        resource_metadata(metadata, path, errors);
+    }
+}
+
+/// The metadata of an embedded resource follows the rules of all metadata, except that it needs no name.
+fn resource_metadata(metadata: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
+    let is_set = |name: &str| metadata.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
+    let below = path.bracketed();
+    for mut error in meta::validate(metadata, is_set("namespace"), meta::NameRule::PathSegment) {
+        if error.path == "metadata.name" && !is_set("name") {
+            continue;
+        }
+        error.path = format!("{below}.{}", error.path);
+        errors.push(error);
     }
 }
 

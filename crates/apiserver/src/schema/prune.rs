@@ -34,6 +34,13 @@ pub fn prune(value: &mut Value, schema: &Schema, unknown: Option<&mut Vec<String
     }
 }
 
+/// Whether pruning would leave the value as it is. The value is a part of an object, not an object with metadata.
+pub(crate) fn is_pruned(value: &Value, schema: &Schema) -> bool {
+    let mut copy = value.clone();
+    Pruner { unknown: None }.node(&mut copy, schema, &Path::Root.field(""));
+    copy == *value
+}
+
 struct Pruner<'u> {
     unknown: Option<&'u mut Vec<String>>,
 }

@@ -10,6 +10,49 @@ pub(crate) fn compile(pattern: &str) -> Result<Regex, regex::Error> {
     Regex::new(&translate(pattern))
 }
 
+/// What Go says about a pattern that is none.
+pub(crate) fn go_words(pattern: &str, error: &regex::Error) -> String {
+    let text = error.to_string();
+    let from = |start: &str| pattern.find(start).and_then(|at| pattern.get(at..)).unwrap_or(pattern).to_owned();
+    let escape = || {
+        let known = |c: char| "dDsSwWbBAzpPaftnrvxQEC".contains(c) || c.is_ascii_punctuation();
+        let mut rest = pattern;
+        while let Some((_, after)) = rest.split_once('\\') {
+            match after.chars().next() {
+                Some(c) if known(c) => rest = after.get(c.len_utf8()..).unwrap_or_default(),
+                Some(c) => return format!("\\{c}"),
+                None => break,
+            }
+        }
+        "\\".to_owned()
+    };
+    let (problem, place) = if text.contains("unclosed group") {
+        ("missing closing )", pattern.to_owned())
+    } else if text.contains("unopened group") {
+        ("unexpected )", pattern.to_owned())
+    } else if text.contains("unclosed character class") {
+        ("missing closing ]", from("["))
+    } else if text.contains("look-around") {
+        let kinds = ["(?=", "(?!", "(?<"];
+        (
+            "invalid or unsupported Perl syntax",
+            kinds.iter().find(|kind| pattern.contains(**kind)).unwrap_or(&"(?").to_string(),
+        )
+    } else if text.contains("repetition operator missing") {
+        ("missing argument to repetition operator", pattern.chars().find(|c| "*+?{".contains(*c)).into_iter().collect())
+    } else if text.contains("incomplete escape sequence") {
+        ("trailing backslash at end of expression", String::new())
+    } else if text.contains("escape sequence") || text.contains("backreference") {
+        ("invalid escape sequence", escape())
+    } else {
+        return format!(
+            "error parsing regexp: {}",
+            text.lines().last().unwrap_or_default().trim_start_matches("error: ")
+        );
+    };
+    format!("error parsing regexp: {problem}: `{place}`")
+}
+
 fn translate(pattern: &str) -> String {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut chars = pattern.chars().peekable();
@@ -75,7 +118,7 @@ fn translate_escape(escaped: char, in_class: bool, out: &mut String) {
 
 #[cfg(test)]
 mod tests {
-    use super::compile;
+    use super::{compile, go_words};
 
     #[track_caller]
     fn check(pattern: &str, text: &str, matches: bool) {
@@ -99,9 +142,18 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_pattern_is_an_error() {
-        assert!(compile("a(").is_err());
-        assert!(compile("[a").is_err());
-        assert!(compile("a\\").is_err());
+    fn a_broken_pattern_is_refused_in_the_words_of_go() {
+        let check = |pattern: &str, expected: &str| {
+            let error = compile(pattern).unwrap_err();
+            assert_eq!(go_words(pattern, &error), format!("error parsing regexp: {expected}"));
+        };
+        check("a(", "missing closing ): `a(`");
+        check("a)", "unexpected ): `a)`");
+        check("x[a", "missing closing ]: `[a`");
+        check("a\\", "trailing backslash at end of expression: ``");
+        check("*a", "missing argument to repetition operator: `*`");
+        check("^(?!a)", "invalid or unsupported Perl syntax: `(?!`");
+        check("a\\y", "invalid escape sequence: `\\y`");
+        check("(a)\\1", "invalid escape sequence: `\\1`");
     }
 }

@@ -30,18 +30,29 @@ pub fn validate_status(value: &Value, old: &Value, schema: &Schema) -> Vec<Field
         && let Some(status_schema) = shape.properties.get("status")
         && let Some(status) = value.get("status")
     {
-        let mut outcome = Outcome::default();
-        outcome.ratcheted(status, old.get("status"), status_schema, &Path::Root);
-        errors = outcome.into_errors();
-        for error in &mut errors {
-            error.path = match error.path.as_str() {
-                NOWHERE => "status".to_owned(),
-                path => format!("status.{path}"),
-            };
-        }
+        errors = check_below("status", status, old.get("status"), status_schema);
     }
     structure(value, Some(old), schema, &mut errors);
     unchecked_expressions(schema, &mut errors);
+    errors
+}
+
+/// What is wrong with a default, which stands at `place` in a schema.
+pub(crate) fn validate_default(place: &str, default: &Value, schema: &Schema) -> Vec<FieldError> {
+    check_below(place, default, None, schema)
+}
+
+/// Complaints about a part of an object: their paths start at `place`, their words at the part.
+fn check_below(place: &str, value: &Value, old: Option<&Value>, schema: &Schema) -> Vec<FieldError> {
+    let mut outcome = Outcome::default();
+    outcome.ratcheted(value, old, schema, &Path::Root);
+    let mut errors = outcome.into_errors();
+    for error in &mut errors {
+        error.path = match error.path.as_str() {
+            NOWHERE => place.to_owned(),
+            path => format!("{place}.{path}"),
+        };
+    }
     errors
 }
 
