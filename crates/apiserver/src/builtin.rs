@@ -24,10 +24,11 @@ mod rbac;
 mod scheduling;
 mod storage;
 
-pub use print::workload::{SCALE_COLUMNS, scale as scale_row};
 use serde_json::Value;
 
 use crate::field::FieldError;
+
+pub use print::workload::{SCALE_COLUMNS, scale as scale_row};
 
 /// The schemas of all built-in kinds and of what they refer to, by definition name, as in OpenAPI v3's
 /// `components.schemas`.
