@@ -15,6 +15,7 @@ use kube::core::DynamicResourceScope;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde_json::Value;
 
 use crate::backoff::Backoff;
 use crate::cache::{Cache, Listed};
@@ -32,7 +33,8 @@ impl<K> Object for K where
 {
 }
 
-/// A watch that is about to be given to a [`Runner`](crate::runner::Runner), which then feeds its cache.
+/// A watch that is about to be given to a [`Runner`](crate::runner::Runner), which then feeds its cache. Managed fields
+/// are left out: they are up to half of an object, and no reconciler decides by them.
 pub struct Watch<K: Resource> {
     client: Client,
     pub(crate) kind: K::DynamicType,
@@ -257,7 +259,10 @@ impl Unreadable {
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = serde_json::Value::deserialize(deserializer)?;
+        let mut value = Value::deserialize(deserializer)?;
+        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("managedFields");
+        }
         Ok(Self(K::deserialize(&value).map_err(|error| {
             let text = |field: &str| value["metadata"][field].as_str().map(str::to_owned);
             let metadata = ObjectMeta {
@@ -297,5 +302,50 @@ impl<K: Resource> Resource for Guarded<K> {
 
     fn meta_mut(&mut self) -> &mut ObjectMeta {
         self.0.as_mut().map_or_else(|unreadable| &mut unreadable.metadata, K::meta_mut)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+    use kube::api::WatchEvent;
+
+    use super::*;
+
+    /// Reads the object as a watch does, with the frame's fields in either order.
+    fn check(object: &str, key: &str, readable: bool) {
+        for frame in [r#"{"type":"ADDED","object":OBJECT}"#, r#"{"object":OBJECT,"type":"ADDED"}"#] {
+            let event: WatchEvent<Guarded<ConfigMap>> = serde_json::from_str(&frame.replace("OBJECT", object)).unwrap();
+            let WatchEvent::Added(guarded) = event else { panic!("{object}") };
+            assert_eq!(Key::of(&guarded).to_string(), key, "{object}");
+            assert_eq!(guarded.0.is_ok(), readable, "{object}: {:?}", guarded.0);
+        }
+    }
+
+    #[test]
+    fn any_object_can_be_taken_in_and_is_known_by_its_name() {
+        check(r#"{"metadata":{"name":"a","namespace":"n"},"data":{"k":"v"}}"#, "n/a", true);
+        check(r#"{"metadata":{"name":"a","namespace":"n"},"data":["v"]}"#, "n/a", false);
+        check(r#"{"metadata":{"name":"a","labels":7}}"#, "a", false);
+        check(r#"{"metadata":{"name":7}}"#, "", false);
+        check(r#"{"metadata":"none"}"#, "", false);
+        check(r#""none""#, "", false);
+        check("null", "", false);
+    }
+
+    #[test]
+    fn managed_fields_are_left_out() {
+        let object = r#"{"metadata":{"name":"a","managedFields":[{"manager":"kubectl"}]}}"#;
+        let Guarded::<ConfigMap>(object) = serde_json::from_str(object).unwrap();
+        assert_eq!(object.unwrap().metadata.managed_fields, None);
+    }
+
+    #[test]
+    fn resource_versions_are_compared_as_numbers() {
+        let of = |version: Option<&str>| {
+            revision(&ObjectMeta { resource_version: version.map(str::to_owned), ..ObjectMeta::default() })
+        };
+        assert!(of(Some("9")) < of(Some("10")));
+        assert_eq!((of(Some("not a number")), of(None)), (0, 0));
     }
 }

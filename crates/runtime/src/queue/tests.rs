@@ -133,7 +133,7 @@ fn a_failing_key_that_keeps_changing_is_not_a_hot_loop() {
     queue.add(&key("a"), now);
     while now < at(60) {
         queue.wake(now);
-        while let Some(turn) = queue.take(now) {
+        if let Some(turn) = queue.take(now) {
             turns += 1;
             queue.add(&turn.key, now);
             queue.finish(&turn.key, Ending::Failed, vec![], now);
