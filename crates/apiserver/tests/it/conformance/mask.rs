@@ -118,17 +118,15 @@ fn list_version(map: &mut Map<String, Value>) {
     }
 }
 
-/// A table says how old things are.
+/// A table says how old things are. In a watch only the first one has columns.
 fn ages(map: &mut Map<String, Value>) {
-    let Some(columns) = map.get("columnDefinitions").and_then(Value::as_array) else { return };
-    let age = |column: &Value| column["name"] == "Age" || column["type"] == "date";
-    let ages: Vec<usize> = columns.iter().enumerate().filter(|(_, c)| age(c)).map(|(index, _)| index).collect();
-    let Some(rows) = map.get_mut("rows").and_then(Value::as_array_mut) else { return };
-    for row in rows {
-        for index in &ages {
-            if let Some(cell) = row["cells"].get_mut(*index)
-                && cell.as_str().is_some_and(|age| age.ends_with('s') && age.len() <= 3)
-            {
+    if map.get("kind").is_none_or(|kind| kind != "Table") {
+        return;
+    }
+    for row in map.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
+        for cell in row["cells"].as_array_mut().into_iter().flatten() {
+            let seconds = cell.as_str().and_then(|age| age.strip_suffix('s'));
+            if seconds.is_some_and(|seconds| seconds.parse::<u8>().is_ok()) {
                 *cell = "<age>".into();
             }
         }

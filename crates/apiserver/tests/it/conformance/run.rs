@@ -14,10 +14,9 @@ use super::script::{Action, Case, Expect, Relation, Request, Until};
 use super::transport::{Error, Transport};
 use super::{path, show};
 
-/// How long a step waits for what must come. On a paused clock this takes no time.
-const DEADLINE: Duration = Duration::from_secs(15);
-/// How long a request is repeated: a real garbage collector learns of new kinds every 30 seconds.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How long a step waits for what must come; on a paused clock this takes no time. The slowest are a bookmark on a quiet watch (once a
+/// minute) and a real garbage collector (it looks for new kinds every 30 seconds).
+const DEADLINE: Duration = Duration::from_secs(90);
 const POLL: Duration = Duration::from_millis(40);
 
 /// What was seen at a step.
@@ -151,7 +150,7 @@ impl<'a> Runner<'a> {
 
     /// Sends a request, and again while it is not as it must become.
     async fn repeat(&mut self, request: &Request) -> Result<Got, String> {
-        let end = tokio::time::Instant::now() + PATIENCE;
+        let end = tokio::time::Instant::now() + DEADLINE;
         loop {
             let got = self.fetch(request).await?;
             let done = match &request.until {
@@ -233,7 +232,7 @@ impl<'a> Runner<'a> {
             writeln!(out, "warning: {warning}").map_err(|why| why.to_string())?;
         }
         self.mask.value(&mut got.body);
-        if select.is_empty() {
+        if select.is_empty() || (got.code >= 400 && !about_failure(select)) {
             out.push_str(&whole(got.body));
         } else if select != ["-"] {
             let values = selected(&got.body, select, Some((&got.headers, &mut self.mask)))?;
@@ -281,6 +280,12 @@ fn show_frame(mut frame: Value, select: &[String]) -> Result<String, String> {
     Ok(format!("{kind} {}", show::line(values.iter().map(|(name, value)| (*name, value.as_ref())))))
 }
 
+/// Whether a step that selects these paths knows that it will be refused; otherwise a refusal is shown whole.
+fn about_failure(select: &[String]) -> bool {
+    let about = |word: &String| [".code", ".reason", ".message", ".details", "@", "-"].iter().any(|start| word.starts_with(start));
+    select.iter().any(|word| about(word) || word == ".")
+}
+
 type Headers<'a> = Option<(&'a http::HeaderMap, &'a mut Mask)>;
 
 fn selected<'s>(
@@ -296,9 +301,7 @@ fn selected<'s>(
             }
             (Some(_), None) => return Err("a frame has no headers".to_owned()),
             (None, _) => path::get(body, word)?.map(|mut value| {
-                if !word.contains("managedFields") {
-                    without_managed_fields(&mut value);
-                }
+                without(&mut value, if word.contains("managedFields") { &["description"] } else { SELDOM });
                 value
             }),
         };
@@ -312,7 +315,13 @@ fn whole(mut body: Value) -> String {
     if let Value::String(text) = body {
         return text;
     }
-    without_managed_fields(&mut body);
+    without(&mut body, SELDOM);
+    // A real server lists the managers of a conflict in no particular order.
+    if body["code"] == 409
+        && let Some(Value::Array(causes)) = body.pointer_mut("/details/causes")
+    {
+        causes.sort_by_key(ToString::to_string);
+    }
     if body["kind"] == "Status"
         && body["status"] == "Failure"
         && body["apiVersion"] == "v1"
@@ -326,13 +335,16 @@ fn whole(mut body: Value) -> String {
     show::value(&body)
 }
 
-fn without_managed_fields(value: &mut Value) {
+/// Managed fields are shown when asked for; descriptions are other people's prose.
+const SELDOM: &[&str] = &["managedFields", "description"];
+
+fn without(value: &mut Value, keys: &[&str]) {
     match value {
         Value::Object(map) => {
-            map.remove("managedFields");
-            map.values_mut().for_each(without_managed_fields);
+            map.retain(|key, value| !keys.contains(&key.as_str()) || value.is_object());
+            map.values_mut().for_each(|value| without(value, keys));
         }
-        Value::Array(items) => items.iter_mut().for_each(without_managed_fields),
+        Value::Array(items) => items.iter_mut().for_each(|item| without(item, keys)),
         _ => {}
     }
 }
@@ -342,7 +354,7 @@ fn body(text: &str, media: &str) -> Result<Vec<u8>, String> {
     if let Some(raw) = text.strip_prefix("!raw\n") {
         return Ok(raw.trim_end_matches('\n').as_bytes().to_vec());
     }
-    if text.is_empty() || !media.contains("json") {
+    if text.is_empty() || !(media.contains("json") || media.contains("apply-patch+yaml")) {
         return Ok(text.as_bytes().to_vec());
     }
     serde_json::to_vec(&yaml(text)?).map_err(|why| why.to_string())
