@@ -11,7 +11,7 @@ use crate::field::FieldError;
 pub struct ApiError {
     /// The HTTP status code.
     pub code: StatusCode,
-    /// The machine-readable reason: `NotFound`, `Conflict`, ….
+    /// The machine-readable reason: `NotFound`, `Conflict`, …. Empty when there is none.
     pub reason: &'static str,
     /// One sentence for people.
     pub message: String,
@@ -210,8 +210,12 @@ impl ApiError {
         }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code.as_u16(),
+            "message": self.message, "code": self.code.as_u16(),
         });
+        // An error that nobody put into words for clients has no reason.
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.into();
+        }
         if !details.is_empty() || self.reason == "NotFound" {
             status["details"] = Value::Object(details);
         }
