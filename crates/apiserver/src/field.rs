@@ -125,6 +125,10 @@ impl FieldError {
             | Problem::TooMany => match (&self.shown, &self.value) {
                 (Some(shown), _) => text += &format!(": {shown}"),
                 (None, Value::String(s)) => text += &format!(": {}", quote(s)),
+                (None, Value::Number(n)) if n.is_f64() => {
+                    text.push_str(": ");
+                    text.push_str(&go_float(n.as_f64().unwrap_or_default()));
+                }
                 (None, other) => text += &format!(": {other}"),
             },
         }
@@ -142,6 +146,18 @@ impl fmt::Display for FieldError {
     }
 }
 
+/// Whether a character can be printed: letters, marks, numbers, punctuation, symbols and the plain space.
+pub fn is_printable(c: char) -> bool {
+    if c.is_ascii() {
+        return matches!(c, ' '..='~');
+    }
+    // The standard library knows the categories, and tells only when it escapes; behind another character, a mark is printed.
+    let mut pair = [0; 5];
+    pair[0] = b'a';
+    let length = c.encode_utf8(&mut pair[1..]).len();
+    std::str::from_utf8(&pair[..=length]).is_ok_and(|pair| pair.escape_debug().count() == 2)
+}
+
 /// A string in double quotes, with the escapes that Kubernetes' messages have: those of JSON without `\u` for what can be printed.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -153,10 +169,37 @@ pub fn quote(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c.is_control() && u32::from(c) < 0x80 => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => out.push(c),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            c if is_printable(c) => out.push(c),
+            c => {
+                let escape = match u32::from(c) {
+                    code @ 0..0x80 => format!("\\x{code:02x}"),
+                    code @ 0x80..0x1_0000 => format!("\\u{code:04x}"),
+                    code => format!("\\U{code:08x}"),
+                };
+                out.push_str(&escape);
+            }
         }
     }
     out.push('"');
     out
+}
+
+/// A float as Go's `%v` prints it: `1.5`, `2` for a whole number, `1e+21` where digits would be noise.
+pub fn go_float(number: f64) -> String {
+    let magnitude = number.abs();
+    if number == 0.0 || (1e-4..1e21).contains(&magnitude) {
+        return number.to_string();
+    }
+    let scientific = format!("{number:e}");
+    match scientific.split_once('e') {
+        Some((digits, exponent)) => {
+            let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
+            format!("{digits}e{sign}{exponent:0>2}")
+        }
+        None => scientific,
+    }
 }

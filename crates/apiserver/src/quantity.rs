@@ -159,6 +159,25 @@ impl Quantity {
         self.nanos == 0
     }
 
+    /// Whether this is more than nothing.
+    pub fn is_positive(self) -> bool {
+        self.nanos > 0
+    }
+
+    /// The next whole thousandth.
+    #[must_use]
+    pub fn rounded_up_to_milli(self) -> Self {
+        let rest = self.nanos % (NANOS / 1000);
+        let up = if rest == 0 { 0 } else { NANOS / 1000 * rest.signum() - rest };
+        Self { nanos: self.nanos.saturating_add(up), ..self }
+    }
+
+    /// Both together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { nanos: self.nanos.saturating_add(other.nanos), ..self }
+    }
+
     /// Whether this is a whole number of units.
     pub fn is_integer(self) -> bool {
         self.nanos % NANOS == 0

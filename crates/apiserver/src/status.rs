@@ -1,5 +1,7 @@
 //! Refusals: every one is a `Status` with a code, a reason, details and causes, worded as kubectl's users know them.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -12,11 +14,11 @@ pub struct ApiError {
     /// The HTTP status code.
     pub code: StatusCode,
     /// The machine-readable reason: `NotFound`, `Conflict`, ….
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// One sentence for people.
     pub message: String,
-    /// The object or resource that it is about, and the causes.
-    pub details: Details,
+    /// The object or resource that it is about, and the causes. Boxed: every result carries the size of its error.
+    pub details: Box<Details>,
 }
 
 /// The `details` of a `Status`.
@@ -34,6 +36,8 @@ pub struct Details {
     pub causes: Vec<Cause>,
     /// When to try again.
     pub retry_after_seconds: u32,
+    /// Written even when nothing is known: some answers of a real server have empty details, others have none.
+    pub even_if_empty: bool,
 }
 
 /// One cause in a `Status`.
@@ -54,8 +58,8 @@ fn qualified(resource: &str, group: &str) -> String {
 
 impl ApiError {
     /// An error without details.
-    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Details::default() }
+    pub fn new(code: StatusCode, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), message: message.into(), details: Box::default() }
     }
 
     /// The same error, said of an object.
@@ -71,6 +75,13 @@ impl ApiError {
     #[must_use]
     pub fn with_causes(mut self, causes: Vec<Cause>) -> Self {
         self.details.causes = causes;
+        self
+    }
+
+    /// The same error with details that are there although nothing is known.
+    #[must_use]
+    pub fn with_empty_details(mut self) -> Self {
+        self.details.even_if_empty = true;
         self
     }
 
@@ -191,6 +202,11 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message).with_causes(vec![cause])
     }
 
+    /// 500: an error that a real server does not foresee either, with the bare words and no reason.
+    pub fn unforeseen(what: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", what)
+    }
+
     /// 501: a real server would, this one does not.
     pub fn not_implemented(what: &str) -> Self {
         Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", format!("{what} is not implemented by this server"))
@@ -218,10 +234,11 @@ impl ApiError {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "code": self.code.as_u16(),
         });
+        // An unforeseen error of a real server has no reason.
         if !self.reason.is_empty() {
-            status["reason"] = self.reason.into();
+            status["reason"] = self.reason.as_ref().into();
         }
-        if !details.is_empty() || self.reason == "NotFound" {
+        if !details.is_empty() || self.details.even_if_empty || self.reason == "NotFound" {
             status["details"] = Value::Object(details);
         }
         status

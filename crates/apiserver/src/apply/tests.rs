@@ -1,0 +1,1 @@
+//! Ownership, as tables and as laws.

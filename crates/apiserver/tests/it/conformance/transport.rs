@@ -1,0 +1,60 @@
+//! The ways to a server. A case does not know which one it takes.
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full};
+use hyper::client::conn::http2;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use std::sync::Arc;
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// An answer whose body is read while it comes: a watch never ends by itself.
+pub type Answer = http::Response<UnsyncBoxBody<Bytes, Error>>;
+
+/// A way to a server.
+pub trait Transport {
+    fn send(&self, request: http::Request<Full<Bytes>>) -> BoxFuture<'_, Result<Answer, Error>>;
+}
+
+/// HTTP/2 over TLS with a bearer token: one connection for all requests and watches.
+pub struct Https {
+    sender: http2::SendRequest<Full<Bytes>>,
+    authority: String,
+    token: String,
+}
+
+impl Https {
+    /// Connects to a server on loopback whose certificate was signed by one of `roots`.
+    pub async fn connect(port: u16, roots: Vec<CertificateDer<'static>>, token: &str) -> Result<Self, Error> {
+        let mut store = RootCertStore::empty();
+        for root in roots {
+            store.add(root)?;
+        }
+        let mut config = ClientConfig::builder().with_root_certificates(store).with_no_client_auth();
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let tcp = TcpStream::connect(("127.0.0.1", port)).await?;
+        tcp.set_nodelay(true)?;
+        let tls = TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("127.0.0.1")?, tcp).await?;
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(tls)).await?;
+        tokio::spawn(connection);
+        Ok(Self { sender, authority: format!("127.0.0.1:{port}"), token: token.to_owned() })
+    }
+}
+
+impl Transport for Https {
+    fn send(&self, mut request: http::Request<Full<Bytes>>) -> BoxFuture<'_, Result<Answer, Error>> {
+        Box::pin(async move {
+            let target = request.uri().to_string();
+            *request.uri_mut() = format!("https://{}{target}", self.authority).parse()?;
+            let bearer = format!("Bearer {}", self.token).parse()?;
+            request.headers_mut().entry(http::header::AUTHORIZATION).or_insert(bearer);
+            let answer = self.sender.clone().send_request(request).await?;
+            Ok(answer.map(|body| body.map_err(Error::from).boxed_unsync()))
+        })
+    }
+}
