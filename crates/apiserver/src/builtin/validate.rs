@@ -4,11 +4,19 @@
 //! general is checked before, by [`crate::meta`].
 
 pub mod address;
+pub mod cluster;
 pub mod config;
+pub mod endpoints;
+pub mod job;
+pub mod network;
+pub mod node;
 pub mod pod;
 pub mod policy;
+pub mod rbac;
+pub mod schedule;
 pub mod service;
 pub mod storage;
+pub mod webhook;
 pub mod workload;
 
 use serde_json::Value;
@@ -43,6 +51,24 @@ pub fn of(group: &str, kind: &str) -> fn(&Value, Option<&Value>) -> Errors {
         ("apps", "StatefulSet") => workload::stateful_set,
         ("apps", "ControllerRevision") => workload::controller_revision,
         ("policy", "PodDisruptionBudget") => policy::pod_disruption_budget,
+        ("", "Node") => node::node,
+        ("", "Endpoints") => endpoints::endpoints,
+        ("", "Event") => cluster::event,
+        ("", "ResourceQuota") => cluster::resource_quota,
+        ("events.k8s.io", "Event") => cluster::event_v1,
+        ("batch", "Job") => job::job,
+        ("batch", "CronJob") => job::cron_job,
+        ("coordination.k8s.io", "Lease") => cluster::lease,
+        ("discovery.k8s.io", "EndpointSlice") => endpoints::endpoint_slice,
+        ("networking.k8s.io", "Ingress") => network::ingress,
+        ("networking.k8s.io", "NetworkPolicy") => network::network_policy,
+        ("admissionregistration.k8s.io", "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration") => {
+            webhook::webhook_configuration
+        }
+        ("rbac.authorization.k8s.io", "Role") => rbac::role,
+        ("rbac.authorization.k8s.io", "ClusterRole") => rbac::cluster_role,
+        ("rbac.authorization.k8s.io", "RoleBinding") => rbac::role_binding,
+        ("rbac.authorization.k8s.io", "ClusterRoleBinding") => rbac::cluster_role_binding,
         ("scheduling.k8s.io", "PriorityClass") => policy::priority_class,
         ("storage.k8s.io", "StorageClass") => storage::storage_class,
         ("apiextensions.k8s.io", "CustomResourceDefinition") => crate::crd::validate,

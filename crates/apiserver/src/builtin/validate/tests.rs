@@ -36,6 +36,8 @@ fn answer(new: &Value, old: Option<&Value>) -> String {
     if errors.is_empty() {
         return String::new();
     }
+    // Events of both groups are one kind inside Kubernetes, and refusals name it.
+    let group = if kind == "Event" { "" } else { group };
     ApiError::invalid(kind, group, new.at("metadata").text("name"), &errors).message
 }
 
