@@ -175,6 +175,8 @@ impl Outcome {
         if let Some(rules) = rules {
             self.junctors(value, old, rules, path);
             self.own_rules(value, &schema.shape, rules, path);
+        } else if let Value::Number(number) = value {
+            self.in_range(number, &schema.shape, None, "Checked", path);
         }
         if let (Value::Array(elements), Shape::Array(shape)) = (value, &schema.shape) {
             self.array(elements, old, shape, path);
