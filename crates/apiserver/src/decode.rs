@@ -288,7 +288,7 @@ mod tests {
             assert!(json(flow.as_bytes()).is_ok(), "{depth}");
             assert!(yaml(flow.as_bytes()).is_ok(), "{depth}");
         }
-        for depth in [130, 200, 300, 5_000] {
+        for depth in [130, 200, 300, 1_000] {
             let flow = "[".repeat(depth) + &"]".repeat(depth);
             assert_eq!(json(flow.as_bytes()), Err("exceeded max depth".to_owned()));
             assert!(yaml(flow.as_bytes()).is_err(), "{depth}");

@@ -169,7 +169,7 @@ pub fn quote(text: &str) -> String {
 }
 
 /// A value as Go marshals it: whole floats without a fraction, and nothing that a browser could take for a tag.
-fn go_json(value: &Value) -> String {
+pub(crate) fn go_json(value: &Value) -> String {
     fn whole_floats(value: &mut Value) {
         match value {
             Value::Number(number) if number.is_f64() => {
