@@ -116,7 +116,8 @@ static UNOWNED: LazyLock<FieldSet> = LazyLock::new(|| {
 /// Keeps track of a create (`before` is `None`), an update or a patch that is not an apply.
 ///
 /// `after` is the object as it will be stored. Its `metadata.managedFields` is what the client sent there, which counts
-/// unless it is absent or malformed: clients may edit it, and an empty list or `[{}]` makes the server forget all owners.
+/// unless it is absent or malformed: clients may edit it, and `[{}]` (for built-in kinds `[]`, too) makes the server forget
+/// all owners.
 /// A write that changes nothing leaves the managers as they are, times included.
 pub fn update(req: &Request<'_>, before: Option<&Value>, after: &mut Value) {
     let sent = take_managed_fields(after);
@@ -153,8 +154,10 @@ enum Source {
 
 impl Source {
     fn choose(req: &Request<'_>, stored: Option<&[Value]>, sent: Option<Vec<Value>>) -> Self {
+        // The metadata of a custom resource loses empty lists before anybody looks at them.
+        let absent = |sent: &Vec<Value>| sent.is_empty() && !Place::root(req.schema).is_builtin();
         // Nobody edits managers through a subresource.
-        if let Some(sent) = sent.filter(|_| req.subresource.is_empty()) {
+        if let Some(sent) = sent.filter(|sent| req.subresource.is_empty() && !absent(sent)) {
             if managed::is_reset(&sent) {
                 return Self::Edited(Managers::default());
             }

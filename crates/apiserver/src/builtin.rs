@@ -14,6 +14,7 @@ mod coordination;
 mod core;
 mod default;
 mod discovery;
+pub mod eviction;
 pub mod events;
 mod fill;
 mod networking;
@@ -23,10 +24,10 @@ mod print;
 mod rbac;
 mod scheduling;
 mod storage;
+pub mod validate;
 
 use serde_json::Value;
 
-use crate::field::FieldError;
 
 pub use print::workload::{SCALE_COLUMNS, scale as scale_row};
 
@@ -79,8 +80,6 @@ pub struct Builtin {
     pub default: fn(&mut Value),
     /// Changes what a user may not decide; the second argument is the object as stored (an update), or `None` (a create).
     pub prepare: fn(&mut Value, Option<&Value>),
-    /// What is wrong with the object; the second argument is the object as stored (an update), or `None` (a create).
-    pub validate: fn(&Value, Option<&Value>) -> Vec<FieldError>,
     /// The columns of `kubectl get`.
     pub columns: &'static [Column],
     /// One object's cells, one for each column.
@@ -160,7 +159,6 @@ const BASE: Builtin = Builtin {
     selectable_fields: &[],
     default: nothing_to_fill_in,
     prepare: nothing_to_prepare,
-    validate: nothing_wrong,
     columns: print::meta::CREATED_AT_COLUMNS,
     row: print::meta::created_at,
 };
@@ -274,11 +272,6 @@ pub fn nothing_to_fill_in(_: &mut Value) {}
 
 /// The `prepare` of kinds whose users decide everything.
 pub fn nothing_to_prepare(_: &mut Value, _: Option<&Value>) {}
-
-/// The `validate` of kinds that their schema says everything about.
-pub fn nothing_wrong(_: &Value, _: Option<&Value>) -> Vec<FieldError> {
-    Vec::new()
-}
 
 #[cfg(test)]
 mod tests;

@@ -1,13 +1,16 @@
 //! The kinds that a server serves right now: built-in ones, and those that CustomResourceDefinitions add.
 
 pub mod builtins;
+mod custom;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::builtin::Builtin;
+use crate::builtin::{self, Builtin};
+use crate::crd::CrdColumn;
+use crate::field::FieldError;
 use crate::jsonpath::JsonPath;
 use crate::schema::Schema;
 use crate::store::Resource;
@@ -46,7 +49,7 @@ pub struct Kind {
     /// Where the numbers of the `scale` subresource are.
     pub scale: Option<Scale>,
     /// The field selectors beyond `metadata.name` and `metadata.namespace`.
-    pub selectable_fields: Vec<String>,
+    pub selectable_fields: Vec<Selectable>,
     /// Where the kind comes from.
     pub origin: Origin,
 }
@@ -66,7 +69,7 @@ pub struct Custom {
     /// The schema as written in the CustomResourceDefinition, for publishing.
     pub published: Value,
     /// The columns of `kubectl get`, apart from the name.
-    pub columns: Vec<CustomColumn>,
+    pub columns: Vec<CrdColumn>,
     /// This is the version that objects are stored in.
     pub storage: bool,
     /// Stored objects may not fit this version's schema: they are pruned and defaulted when they are read.
@@ -75,21 +78,13 @@ pub struct Custom {
     pub deprecation: Option<String>,
 }
 
-/// A printer column of a custom resource.
+/// A field that objects can be selected by.
 #[derive(Debug, Clone)]
-pub struct CustomColumn {
-    /// The heading.
+pub struct Selectable {
+    /// As it is asked for: `spec.nodeName`.
     pub name: String,
-    /// `string`, `integer`, `date`, ….
-    pub type_: String,
-    /// `int32`, ….
-    pub format: String,
-    /// In words.
-    pub description: String,
-    /// 0: always shown; above: shown by `-o wide`.
-    pub priority: i64,
-    /// Where the value is.
-    pub path: JsonPath,
+    /// Where it is; a built-in kind knows itself.
+    pub path: Option<JsonPath>,
 }
 
 /// Where the numbers of the `scale` subresource are.
@@ -115,6 +110,39 @@ impl Kind {
             Origin::Builtin(builtin) => Some(builtin),
             Origin::Custom(_) => None,
         }
+    }
+
+    /// What is wrong with an object beyond its schema; the second argument is the object as stored, if there is one.
+    pub fn problems(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
+        match &self.origin {
+            Origin::Builtin(_) => builtin::validate::of(&self.group, &self.kind)(object, old),
+            Origin::Custom(_) => Vec::new(),
+        }
+    }
+
+    /// The text at a field that objects can be selected by.
+    pub fn selectable_text(&self, object: &Value, name: &str) -> String {
+        let path = self.selectable_fields.iter().find(|field| field.name == name).and_then(|field| field.path.as_ref());
+        match path.map(|path| path.find(object)) {
+            None => Builtin::selectable_text(object, name),
+            Some(found) => match found.first() {
+                Some(Value::String(text)) => text.clone(),
+                Some(Value::Null) | None => String::new(),
+                Some(other) => other.to_string(),
+            },
+        }
+    }
+
+    /// Whether an update changes what is wanted: not metadata, and not the status where that is written apart.
+    pub fn is_new_generation(&self, new: &Value, old: &Value) -> bool {
+        if let Origin::Builtin(builtin) = &self.origin {
+            return builtin.is_new_generation(new, old);
+        }
+        let counts = |name: &str| !matches!(name, "metadata" | "apiVersion" | "kind") && !(name == "status" && self.status);
+        let differs = |a: &Value, b: &Value| {
+            a.as_object().into_iter().flatten().any(|(name, value)| counts(name) && b.get(name) != Some(value))
+        };
+        differs(new, old) || differs(old, new)
     }
 
     /// Whether an update without a resourceVersion is taken as "whatever it is now".
@@ -216,6 +244,11 @@ impl Registry {
         }
         let versions = self.groups.entry(kind.group.clone()).or_default();
         versions.entry(kind.version.clone()).or_default().insert(kind.plural.clone(), kind);
+    }
+
+    /// Adds the version that objects are stored in, without serving it.
+    fn add_unserved(&mut self, kind: Kind) {
+        self.stored.insert(kind.resource.clone(), Arc::new(kind));
     }
 
     /// Removes all versions of a resource.

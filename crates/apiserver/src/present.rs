@@ -136,10 +136,7 @@ fn columns(kind: &Kind) -> Value {
         }
         Origin::Custom(custom) => {
             let mut all = vec![column("Name", "string", "name", "The name, unique within its namespace.", 0)];
-            all.extend(custom.columns.iter().map(|c| column(&c.name, &c.type_, &c.format, &c.description, c.priority)));
-            if custom.columns.is_empty() {
-                all.push(column("Age", "date", "", "The time since the object was created.", 0));
-            }
+            all.extend(custom.columns.iter().map(|c| column(&c.name, &c.type_, &c.format, &c.description, c.priority.into())));
             Value::Array(all)
         }
     }
@@ -156,7 +153,7 @@ fn custom_cells(custom: &Custom, object: &Value, now: Timestamp) -> Vec<Value> {
     let mut cells = vec![object["metadata"]["name"].clone()];
     let date = |value: &Value| Value::from(age::since(value.as_str(), now));
     for column in &custom.columns {
-        let found = column.path.find(object);
+        let found = column.json_path.as_ref().map(|path| path.find(object)).unwrap_or_default();
         cells.push(match (found.as_slice(), column.type_.as_str()) {
             ([], _) => Value::Null,
             ([value, ..], "date") => date(value),
@@ -165,9 +162,6 @@ fn custom_cells(custom: &Custom, object: &Value, now: Timestamp) -> Vec<Value> {
             ([value, ..], "boolean") => value.as_bool().map_or(Value::Null, Value::from),
             (values, _) => text_cell(values),
         });
-    }
-    if custom.columns.is_empty() {
-        cells.push(date(&object["metadata"]["creationTimestamp"]));
     }
     cells
 }

@@ -39,12 +39,14 @@ impl Conflict {
     fn owner(&self) -> String {
         let mut owner = quote(&self.manager);
         if !self.subresource.is_empty() {
-            owner += &format!(" with subresource {}", quote(&self.subresource));
+            owner += " with subresource ";
+            owner += &quote(&self.subresource);
         }
-        match self.operation {
-            Operation::Apply => owner,
-            Operation::Update => format!("{owner} using {}", self.api_version),
+        if self.operation == Operation::Update {
+            owner += " using ";
+            owner += &self.api_version;
         }
+        owner
     }
 }
 

@@ -1,6 +1,6 @@
 //! The merge of an applied configuration into an object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
@@ -102,14 +102,14 @@ fn merge_lists(place: Place<'_>, live: Vec<Value>, applied: Vec<Value>) -> Resul
     // The shared elements in the order of the configuration; `next` is the one that must come first of those left.
     let mut shared = in_both.iter().map(String::as_str);
     let mut next = shared.next();
-    let mut merged: BTreeMap<String, ()> = BTreeMap::new();
+    let mut merged: BTreeSet<String> = BTreeSet::new();
     let (mut l, mut r) = (0, 0);
     while l < live.elements.len() || r < applied.elements.len() {
         if let (Some(ours), Some(theirs)) = (live.step(l), applied.step(r)) {
             if ours == theirs {
                 let step = ours.to_owned();
                 out.push(merged_element(place, &mut live, &mut applied, &step)?);
-                merged.insert(step, ());
+                merged.insert(step);
                 (l, r) = (l + 1, r + 1);
                 next = shared.next();
                 continue;
@@ -124,7 +124,7 @@ fn merge_lists(place: Place<'_>, live: Vec<Value>, applied: Vec<Value>) -> Resul
                 out.extend(live.take(l));
                 l += 1;
                 continue;
-            } else if merged.contains_key(ours) {
+            } else if merged.contains(ours) {
                 l += 1;
             }
         }
@@ -133,7 +133,7 @@ fn merge_lists(place: Place<'_>, live: Vec<Value>, applied: Vec<Value>) -> Resul
             if next == Some(step.as_str()) {
                 next = shared.next();
             }
-            merged.insert(step, ());
+            merged.insert(step);
             r += 1;
         }
     }

@@ -126,7 +126,6 @@ pub(super) fn remove(place: Place<'_>, value: &mut Value, set: &FieldSet) {
 fn remove_nodes(place: Place<'_>, value: &mut Value, nodes: &Map<String, Value>) {
     let kind = place.kind(Some(value));
     let keep = |place: Place<'_>, value: &mut Value, step: &str| match nodes.get(step) {
-        None => true,
         Some(node) if is_member(node) => false,
         Some(Value::Object(below)) => {
             if steps(below).next().is_some() {
@@ -134,7 +133,7 @@ fn remove_nodes(place: Place<'_>, value: &mut Value, nodes: &Map<String, Value>)
             }
             true
         }
-        Some(_) => true,
+        None | Some(_) => true,
     };
     let emptied = match (kind, &mut *value) {
         (Kind::Scalar, _) => false,

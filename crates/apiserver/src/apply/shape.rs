@@ -19,7 +19,12 @@ pub(super) struct Place<'a> {
     open: bool,
     /// A whole object with metadata of its own.
     resource: bool,
+    /// One owner for whatever stands here.
+    opaque: bool,
 }
+
+/// A built-in's field that holds somebody else's object is not looked into.
+const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 
 /// How a value is taken at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +51,7 @@ pub(super) struct Inside<'a> {
     pub(super) declared: bool,
 }
 
-const DEDUCED: Place<'static> = Place { schema: None, open: false, resource: false };
+const DEDUCED: Place<'static> = Place { schema: None, open: false, resource: false, opaque: false };
 
 impl<'a> Place<'a> {
     /// The place of a whole object.
@@ -63,7 +68,8 @@ impl<'a> Place<'a> {
                 Some(schema)
             }
         };
-        Self { schema: known, open, resource: schema.embedded_resource }
+        let opaque = schema.definition.as_deref() == Some(RAW_EXTENSION);
+        Self { schema: known.filter(|_| !opaque), open, resource: schema.embedded_resource, opaque }
     }
 
     /// The schema, when there is one.
@@ -79,6 +85,7 @@ impl<'a> Place<'a> {
     /// How `value` is taken here.
     pub(super) fn kind(self, value: Option<&Value>) -> Kind {
         match self.schema.map(|schema| &schema.shape) {
+            None if self.opaque => Kind::Scalar,
             Some(Shape::String | Shape::Integer | Shape::Number | Shape::Boolean) => Kind::Scalar,
             Some(Shape::Object(_)) => Kind::Map,
             Some(Shape::Array(_)) => Kind::List,

@@ -1,6 +1,7 @@
 //! `apiextensions.k8s.io`: kinds that users define.
 
 use super::{BASE, Builtin};
+use crate::crd;
 
 pub(super) const CUSTOM_RESOURCE_DEFINITION: Builtin = Builtin {
     group: "apiextensions.k8s.io",
@@ -14,5 +15,7 @@ pub(super) const CUSTOM_RESOURCE_DEFINITION: Builtin = Builtin {
     status: true,
     unconditional_update: false,
     generation: true,
+    default: crd::default,
+    prepare: |definition, _| crd::record_stored_version(definition),
     ..BASE
 };

@@ -71,6 +71,7 @@ pub fn of(group: &str, kind: &str) -> fn(&Value, Option<&Value>) -> Errors {
         ("rbac.authorization.k8s.io", "ClusterRoleBinding") => rbac::cluster_role_binding,
         ("scheduling.k8s.io", "PriorityClass") => policy::priority_class,
         ("storage.k8s.io", "StorageClass") => storage::storage_class,
+        ("apiextensions.k8s.io", "CustomResourceDefinition") => crate::crd::validate,
         ("storage.k8s.io", "VolumeAttachment") => storage::volume_attachment,
         _ => nothing_more,
     }

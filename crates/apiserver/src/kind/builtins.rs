@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use super::{Kind, Origin, Registry, Scale, api_version, head, store_name};
+use super::{Kind, Origin, Registry, Scale, Selectable, api_version, head, store_name};
 use crate::builtin::{self, Builtin};
 use crate::schema::Schema;
 use crate::schema::definitions::Definitions;
@@ -60,7 +60,11 @@ fn kind(row: &'static Builtin) -> Kind {
             status: field(&["status", "replicas"]),
             selector: None,
         }),
-        selectable_fields: field(row.selectable_fields),
+        selectable_fields: row
+            .selectable_fields
+            .iter()
+            .map(|name| Selectable { name: (*name).to_owned(), path: None })
+            .collect(),
         origin: Origin::Builtin(row),
     }
 }

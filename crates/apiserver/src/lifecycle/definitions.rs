@@ -31,7 +31,7 @@ impl ApiServer {
         let Some((_, entry)) = self.stored(CUSTOM_RESOURCE_DEFINITIONS, key) else { return Ok(()) };
         let object = entry.to_value(&kind.api_version, &kind.kind);
         if established(&object) {
-            let _ = &object;
+            self.change_registry(|registry| registry.define(&object));
         }
         Ok(())
     }

@@ -30,6 +30,10 @@ impl ApiServer {
         let mut object = decoded.object;
         check_kind(kind, &mut object)?;
         let mut warnings = Vec::new();
+        if !kind.is_custom() {
+            // Before defaults: they begin a status of their own.
+            drop_status(kind, &mut object);
+        }
         Self::shape(kind, &mut object, options.field_validation, decoded.oddities, &mut warnings)
             .map_err(|unfit| unfit.in_body(kind))?;
         if kind.builtin().is_some_and(|builtin| builtin.verbs == Verbs::CreateOnly) {
@@ -159,12 +163,8 @@ impl ApiServer {
         if counts {
             fields.insert("generation".into(), 1.into());
         }
-        let brings_status = kind.builtin().is_some_and(|builtin| builtin.status_on_create);
-        if kind.status
-            && !brings_status
-            && let Value::Object(object) = object
-        {
-            object.remove("status");
+        if kind.is_custom() {
+            drop_status(kind, object);
         }
         if let Origin::Builtin(builtin) = &kind.origin {
             (builtin.prepare)(object, None);
@@ -188,6 +188,17 @@ impl ApiServer {
     }
 }
 
+/// A new object brings no status, where that is written apart.
+pub(crate) fn drop_status(kind: &Kind, object: &mut Value) {
+    let brings_status = kind.builtin().is_some_and(|builtin| builtin.status_on_create);
+    if kind.status
+        && !brings_status
+        && let Value::Object(object) = object
+    {
+        object.remove("status");
+    }
+}
+
 /// The kind and version in the body must be those of the path; a built-in may leave them out.
 pub(crate) fn check_kind(kind: &Arc<Kind>, object: &mut Value) -> Result<(), ApiError> {
     let Value::Object(fields) = object else {
@@ -207,7 +218,10 @@ pub(crate) fn check_kind(kind: &Arc<Kind>, object: &mut Value) -> Result<(), Api
             kind.kind
         )));
     }
-    if !version.is_empty() && version != kind.api_version {
+    if !kind.is_custom() {
+        check_builtin(kind, version, name)?;
+    }
+    if kind.is_custom() && version != kind.api_version {
         return Err(ApiError::bad_request(format!(
             "the API version in the data ({version}) does not match the expected API version ({})",
             kind.api_version
@@ -216,21 +230,34 @@ pub(crate) fn check_kind(kind: &Arc<Kind>, object: &mut Value) -> Result<(), Api
     if kind.is_custom() && name != kind.kind {
         let named = fields.get("metadata").and_then(|metadata| metadata["name"].as_str()).unwrap_or_default();
         let error = FieldError::invalid("kind", name, format!("must be {}", kind.kind));
-        return Err(ApiError::invalid(&kind.kind, &kind.group, named, &[error]));
-    }
-    if !name.is_empty() && name != kind.kind {
-        let why = format!(
-            "{name} in version {0:?} cannot be handled as a {1}: converting ({2}.{name}) to ({3}.{1}): unknown conversion",
-            kind.version,
-            kind.kind,
-            kind.version,
-            if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() },
-        );
-        return Err(ApiError::bad_request(why));
+        return Err(ApiError::invalid(name, &kind.group, named, &[error]));
     }
     fields.insert("apiVersion".into(), kind.api_version.as_str().into());
     fields.insert("kind".into(), kind.kind.as_str().into());
     Ok(())
+}
+
+/// A built-in's kind and version are known to the decoder, which says what it found.
+fn check_builtin(kind: &Kind, version: &str, name: &str) -> Result<(), ApiError> {
+    let (version, name) = match (version, name) {
+        ("", "") => return Ok(()),
+        (version, "") => (version, kind.kind.as_str()),
+        ("", name) => (kind.api_version.as_str(), name),
+        both => both,
+    };
+    if version == kind.api_version && name == kind.kind {
+        return Ok(());
+    }
+    let short = version.rsplit('/').next().unwrap_or_default();
+    let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+    let known = crate::kind::builtins::registry().find_kind(group, short, name).is_some();
+    let package = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
+    let why = if known {
+        format!("converting ({short}.{name}) to ({package}.{}): unknown conversion", kind.kind)
+    } else {
+        format!("no kind {name:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
+    };
+    Err(ApiError::bad_request(format!("{name} in version {short:?} cannot be handled as a {}: {why}", kind.kind)))
 }
 
 /// Puts an object into the namespace that the path names.

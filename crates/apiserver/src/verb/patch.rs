@@ -91,6 +91,9 @@ impl Applied<'_> {
         let ownership = self.server.ownership(self.intent);
         let mut object =
             apply::apply(&ownership, current, self.configuration.clone(), self.force).map_err(ApiError::from)?;
+        if current.is_none() && !kind.is_custom() {
+            super::create::drop_status(kind, &mut object);
+        }
         ApiServer::shape(kind, &mut object, FieldValidation::Ignore, Vec::new(), warnings)
             .map_err(|unfit| unfit.in_body(kind))?;
         Ok(object)

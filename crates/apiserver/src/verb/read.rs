@@ -178,23 +178,15 @@ impl<'a> Filter<'a> {
             "metadata.namespace" => Cow::Owned(entry.key.namespace.to_string()),
             path => {
                 let tree: &Value = tree.get_or_init(|| ApiServer::load(self.kind, entry));
-                Cow::Owned(field_text(path.split('.').fold(tree, |value, field| &value[field])))
+                Cow::Owned(self.kind.selectable_text(tree, path))
             }
         })
     }
 }
 
-fn field_text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
-}
-
 /// Refuses fields that the kind cannot be selected by.
 pub(crate) fn check_fields(kind: &Kind, selector: &FieldSelector) -> Result<(), ApiError> {
-    let fields: Vec<&str> = kind.selectable_fields.iter().map(String::as_str).collect();
+    let fields: Vec<&str> = kind.selectable_fields.iter().map(|field| field.name.as_str()).collect();
     let selectable = match &kind.origin {
         Origin::Builtin(builtin) if builtin.kind == "Job" => Selectable::Job(&fields),
         Origin::Builtin(_) if fields.is_empty() => Selectable::Metadata,

@@ -1,7 +1,7 @@
 //! Update: an object is replaced, or, through its status endpoint, its status is. Patches come in here too.
 
 use http::{Response, StatusCode};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::Call;
 use super::call::Shown;
@@ -72,7 +72,7 @@ impl ApiServer {
         let named = object["metadata"]["name"].as_str().unwrap_or_default();
         if named != call.name {
             return Err(ApiError::bad_request(if named.is_empty() {
-                "name must be provided".to_owned()
+                format!("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name)
             } else {
                 format!("the name of the object ({named}) does not match the name on the URL ({})", call.name)
             }));
@@ -156,9 +156,9 @@ impl ApiServer {
         }
         self.admit(intent, Operation::Update, object, Some(current), warnings).await?;
         prepare_update(kind, intent.subresource, object, current);
+        metadata(object).insert("resourceVersion".into(), current["metadata"]["resourceVersion"].clone());
         Self::check(kind, object, Some(current), intent.subresource)?;
         self.review(intent, Operation::Update, Some(object), Some(current), warnings).await?;
-        metadata(object).insert("resourceVersion".into(), current["metadata"]["resourceVersion"].clone());
         if object == current || intent.dry_run {
             return Ok(Some(Shown::Imagined(object.take())));
         }
@@ -186,7 +186,8 @@ fn prepare_update(kind: &Kind, subresource: &str, object: &mut Value, current: &
         ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
     {
         // A client may repeat what it read; something else is a mistake that validation names.
-        let silent = matches!(decided, "generation" | "selfLink") || fields.get(decided).is_none_or(Value::is_null);
+        let silent = matches!(decided, "generation" | "selfLink" | "creationTimestamp")
+            || fields.get(decided).is_none_or(Value::is_null);
         match old.get(decided) {
             Some(value) if silent => {
                 fields.insert(decided.into(), value.clone());
@@ -207,24 +208,10 @@ fn prepare_update(kind: &Kind, subresource: &str, object: &mut Value, current: &
     {
         (builtin.prepare)(object, Some(current));
     }
-    let counts = match &kind.origin {
-        Origin::Builtin(builtin) => builtin.generation,
-        Origin::Custom(_) => true,
-    };
-    if counts && wants_differently(kind, object, current) {
+    if kind.is_new_generation(object, current) {
         let generation = old["generation"].as_i64().unwrap_or_default() + 1;
         metadata(object).insert("generation".into(), generation.into());
     }
-}
-
-/// Whether two states of an object differ in what is wanted: not in metadata, and not in the status where that is written apart.
-fn wants_differently(kind: &Kind, object: &Value, current: &Value) -> bool {
-    let (Value::Object(new), Value::Object(old)) = (object, current) else { return false };
-    let counts = |name: &str| !matches!(name, "metadata" | "apiVersion" | "kind") && !(name == "status" && kind.status);
-    let differs = |a: &Map<String, Value>, b: &Map<String, Value>| {
-        a.iter().any(|(name, value)| counts(name) && b.get(name) != Some(value))
-    };
-    differs(new, old) || differs(old, new)
 }
 
 fn keep_all_but_status(kind: &Kind, object: &mut Value, current: &Value) {

@@ -10,6 +10,7 @@ use super::call::Shown;
 use crate::admission::{Attributes, Operation};
 use crate::apply;
 use crate::auth::User;
+use crate::builtin::validate;
 use crate::decode;
 use crate::field::FieldError;
 use crate::kind::{Kind, Origin};
@@ -168,12 +169,12 @@ impl ApiServer {
     /// What is wrong with an object, if anything.
     pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>, subresource: &str) -> Result<(), ApiError> {
         let metadata = &object["metadata"];
-        let mut errors = meta::validate(metadata, kind.namespaced, name_rule(&kind.resource));
+        let mut errors = meta::validate(metadata, kind.namespaced, name_rule(kind, old));
         if let Some(old) = old {
             errors.extend(meta::validate_update(metadata, &old["metadata"]));
         }
         match &kind.origin {
-            Origin::Builtin(builtin) if subresource.is_empty() => errors.extend((builtin.validate)(object, old)),
+            Origin::Builtin(_) if subresource.is_empty() => errors.extend(kind.problems(object, old)),
             Origin::Builtin(_) => {}
             Origin::Custom(_) => errors.extend(match (old, subresource) {
                 (None, _) => schema::validate::validate(object, &kind.schema),
@@ -333,14 +334,12 @@ impl Unfit {
 }
 
 /// What names of a kind look like.
-fn name_rule(resource: &str) -> NameRule {
-    match resource {
-        "namespaces" | "services" | "statefulsets.apps" => NameRule::DnsLabel,
-        "roles.rbac.authorization.k8s.io"
-        | "rolebindings.rbac.authorization.k8s.io"
-        | "clusterroles.rbac.authorization.k8s.io"
-        | "clusterrolebindings.rbac.authorization.k8s.io" => NameRule::PathSegment,
-        _ => NameRule::DnsSubdomain,
+fn name_rule(kind: &Kind, old: Option<&Value>) -> NameRule {
+    match (&kind.origin, old) {
+        (Origin::Custom(_), _) => NameRule::DnsSubdomain,
+        (Origin::Builtin(_), None) => validate::name_rule(&kind.group, &kind.kind),
+        // A name cannot change, so it is not judged again.
+        (Origin::Builtin(_), Some(_)) => NameRule::PathSegment,
     }
 }
 
