@@ -122,18 +122,15 @@ impl FieldError {
             | Problem::Invalid
             | Problem::NotSupported
             | Problem::TypeInvalid
-            | Problem::TooMany => match (&self.shown, &self.value) {
-                (Some(shown), _) => text += &format!(": {shown}"),
-                (None, Value::String(s)) => text += &format!(": {}", quote(s)),
-                (None, Value::Number(n)) if n.is_f64() => {
-                    text.push_str(": ");
-                    text.push_str(&go_float(n.as_f64().unwrap_or_default()));
-                }
-                (None, other) => {
-                    text.push_str(": ");
-                    text.push_str(&go_json(other));
-                }
-            },
+            | Problem::TooMany => {
+                text += ": ";
+                text += &match (&self.shown, &self.value) {
+                    (Some(shown), _) => shown.clone(),
+                    (None, Value::String(s)) => quote(s),
+                    (None, Value::Number(n)) if n.is_f64() => go_float(n.as_f64().unwrap_or_default()),
+                    (None, other) => other.to_string(),
+                };
+            }
         }
         if !self.detail.is_empty() {
             text += ": ";

@@ -64,7 +64,7 @@ pub fn validate(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<Fiel
     match (namespaced, namespace.is_empty()) {
         (true, true) => errors.push(FieldError::required(METADATA.field("namespace"), "")),
         (true, false) => {
-            complain(&mut errors, &METADATA.field("namespace"), namespace, format::is_dns_label(namespace))
+            complain(&mut errors, &METADATA.field("namespace"), namespace, format::is_dns_label(namespace));
         }
         (false, true) => {}
         (false, false) => errors.push(FieldError::forbidden(METADATA.field("namespace"), "not allowed on this type")),
@@ -181,7 +181,7 @@ fn owner_references(meta: &Value, errors: &mut Vec<FieldError>) {
             named(owner)
         );
         let shown: Vec<String> = meta.list("ownerReferences").iter().map(shown_owner).collect();
-        let error = FieldError::invalid(&path, meta.at("ownerReferences").clone(), detail);
+        let error = FieldError::invalid(path, meta.at("ownerReferences").clone(), detail);
         errors.push(error.showing(format!("[{}]", shown.join(","))));
     }
 }
@@ -225,7 +225,7 @@ fn finalizers(meta: &Value, errors: &mut Vec<FieldError>) {
     }
     if orphan && foreground {
         let detail = "finalizer orphan and foregroundDeletion cannot be both set";
-        errors.push(FieldError::invalid(&path, meta.at("finalizers").clone(), detail));
+        errors.push(FieldError::invalid(path, meta.at("finalizers").clone(), detail));
     }
 }
 

@@ -266,7 +266,7 @@ mod tests {
         })
     }
 
-    fn budget(name: &str, status: Value) -> Value {
+    fn budget(name: &str, status: &Value) -> Value {
         json!({
             "metadata": {"name": name, "generation": 1},
             "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "x"}}},
@@ -287,7 +287,7 @@ mod tests {
 
     #[test]
     fn pods_that_run_no_more_or_not_yet_need_no_budget() {
-        let full = [budget("b", observed(0, 1, 1))];
+        let full = [budget("b", &observed(0, 1, 1))];
         for phase in ["Succeeded", "Failed"] {
             assert_eq!(check(&pod("p", phase, true), &full), Ok(Eviction::Free));
         }
@@ -299,14 +299,14 @@ mod tests {
 
     #[test]
     fn a_pod_without_a_budget_is_free_to_go() {
-        let mut other = budget("b", observed(0, 1, 1));
+        let mut other = budget("b", &observed(0, 1, 1));
         other["spec"]["selector"]["matchLabels"]["app"] = "y".into();
         assert_eq!(check(&pod("p", "Running", true), &[other]), Ok(Eviction::Free));
     }
 
     #[test]
     fn a_pod_with_two_budgets_stays() {
-        let two = [budget("a", observed(1, 2, 1)), budget("b", observed(1, 2, 1))];
+        let two = [budget("a", &observed(1, 2, 1)), budget("b", &observed(1, 2, 1))];
         let refused = check(&pod("p", "Running", true), &two).unwrap_err();
         assert_eq!(
             refused.to_value(),
@@ -340,7 +340,7 @@ mod tests {
             ),
             (json!({}), 10, "The disruption budget b is still being processed by the server."),
         ] {
-            let refused = check(&pod("p", "Running", true), &[budget("b", status)]).unwrap_err();
+            let refused = check(&pod("p", "Running", true), &[budget("b", &status)]).unwrap_err();
             assert_eq!(refused.code, StatusCode::TOO_MANY_REQUESTS);
             assert_eq!(refused.message, REFUSAL);
             assert_eq!(refused.details.retry_after_seconds, retry, "{said}");
@@ -350,7 +350,7 @@ mod tests {
 
     #[test]
     fn a_budget_that_makes_no_sense_forbids() {
-        let refused = check(&pod("p", "Running", true), &[budget("b", observed(-1, 2, 1))]).unwrap_err();
+        let refused = check(&pod("p", "Running", true), &[budget("b", &observed(-1, 2, 1))]).unwrap_err();
         assert_eq!(
             refused.message,
             "poddisruptionbudget.policy \"b\" is forbidden: pdb disruptions allowed is negative"
@@ -360,7 +360,7 @@ mod tests {
     #[test]
     fn an_eviction_spends_the_budget() {
         let Ok(Eviction::Spend { budget: name, status }) =
-            check(&pod("p", "Running", true), &[budget("b", observed(2, 3, 1))])
+            check(&pod("p", "Running", true), &[budget("b", &observed(2, 3, 1))])
         else {
             panic!("it is allowed")
         };
@@ -369,7 +369,7 @@ mod tests {
         expected["disruptedPods"] = json!({"p": "2026-01-02T03:04:05Z"});
         assert_eq!(status, expected);
 
-        let Ok(Eviction::Spend { status, .. }) = check(&pod("q", "Running", true), &[budget("b", status)]) else {
+        let Ok(Eviction::Spend { status, .. }) = check(&pod("q", "Running", true), &[budget("b", &status)]) else {
             panic!("one more is allowed")
         };
         assert_eq!(status["disruptionsAllowed"], 0);
@@ -381,17 +381,17 @@ mod tests {
                 "lastTransitionTime": "2026-01-02T03:04:05Z", "reason": "InsufficientPods", "message": "",
             }])
         );
-        assert!(check(&pod("r", "Running", true), &[budget("b", status)]).is_err());
+        assert!(check(&pod("r", "Running", true), &[budget("b", &status)]).is_err());
     }
 
     #[test]
     fn unhealthy_pods_go_when_the_healthy_suffice_or_when_the_budget_says_so() {
         let sick = pod("p", "Running", false);
         let goes = Ok(Eviction::Unchanged { budget: "b".into() });
-        assert_eq!(check(&sick, &[budget("b", observed(0, 1, 1))]), goes);
-        assert!(check(&sick, &[budget("b", observed(0, 0, 1))]).is_err());
-        assert!(check(&sick, &[budget("b", observed(0, 0, 0))]).is_err());
-        let mut lenient = budget("b", observed(0, 0, 1));
+        assert_eq!(check(&sick, &[budget("b", &observed(0, 1, 1))]), goes);
+        assert!(check(&sick, &[budget("b", &observed(0, 0, 1))]).is_err());
+        assert!(check(&sick, &[budget("b", &observed(0, 0, 0))]).is_err());
+        let mut lenient = budget("b", &observed(0, 0, 1));
         lenient["spec"]["unhealthyPodEvictionPolicy"] = "AlwaysAllow".into();
         assert_eq!(check(&sick, &[lenient]), goes);
     }

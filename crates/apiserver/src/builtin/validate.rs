@@ -82,10 +82,9 @@ pub fn of(group: &str, kind: &str) -> fn(&Value, Option<&Value>) -> Errors {
 pub fn name_rule(group: &str, kind: &str) -> NameRule {
     match (group, kind) {
         ("", "Namespace" | "Service") | ("apps", "StatefulSet") => NameRule::DnsLabel,
-        ("rbac.authorization.k8s.io", _)
+        ("rbac.authorization.k8s.io" | "certificates.k8s.io", _)
         | ("policy", "PodDisruptionBudget")
-        | ("" | "events.k8s.io", "Event")
-        | ("certificates.k8s.io", _) => NameRule::PathSegment,
+        | ("" | "events.k8s.io", "Event") => NameRule::PathSegment,
         _ => NameRule::DnsSubdomain,
     }
 }
@@ -134,13 +133,11 @@ fn immutable(new: &Value, old: &Value, path: &Path<'_>, errors: &mut Errors) {
 
 /// An object as Kubernetes' messages show its internal structs: all fields, in the given order, with capitals.
 fn shown(object: &Value, fields: &[&str]) -> String {
-    let mut text = String::from("{");
-    for (i, field) in fields.iter().enumerate() {
+    let shown = |field: &&str| {
         let (first, rest) = field.split_at(usize::from(!field.is_empty()));
-        let comma = if i == 0 { "" } else { "," };
-        text += &format!("{comma}\"{}{rest}\":{}", first.to_ascii_uppercase(), object.at(field));
-    }
-    text + "}"
+        format!("\"{}{rest}\":{}", first.to_ascii_uppercase(), object.at(field))
+    };
+    format!("{{{}}}", fields.iter().map(shown).collect::<Vec<_>>().join(","))
 }
 
 /// A reference to something that is not there.

@@ -1,4 +1,4 @@
-//! Leases, Events and ResourceQuotas.
+//! Leases, Events and `ResourceQuotas`.
 
 use std::collections::BTreeSet;
 
@@ -118,7 +118,7 @@ const SCOPES: [&str; 7] = [
     "VolumeAttributesClass",
 ];
 
-/// What is wrong with a ResourceQuota.
+/// What is wrong with a `ResourceQuota`.
 pub fn resource_quota(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = super::begin(new);
     let spec = new.at("spec");

@@ -1,4 +1,4 @@
-//! ConfigMaps, Secrets, Namespaces and ServiceAccounts.
+//! `ConfigMaps`, Secrets, Namespaces and `ServiceAccounts`.
 
 use serde_json::Value;
 
@@ -74,17 +74,11 @@ fn secret_type(secret: &Value, data: &Path<'_>, errors: &mut Errors) {
         }
         "kubernetes.io/dockercfg" => docker_config(secret, ".dockercfg", data, errors),
         "kubernetes.io/dockerconfigjson" => docker_config(secret, ".dockerconfigjson", data, errors),
-        "kubernetes.io/basic-auth" => {
-            if !has("username") && !has("password") {
-                need("username");
-                need("password");
-            }
+        "kubernetes.io/basic-auth" if !has("username") && !has("password") => {
+            need("username");
+            need("password");
         }
-        "kubernetes.io/ssh-auth" => {
-            if secret.at("data").text("ssh-privatekey").is_empty() {
-                need("ssh-privatekey");
-            }
-        }
+        "kubernetes.io/ssh-auth" if secret.at("data").text("ssh-privatekey").is_empty() => need("ssh-privatekey"),
         "kubernetes.io/tls" => {
             for key in ["tls.crt", "tls.key"] {
                 if !has(key) {

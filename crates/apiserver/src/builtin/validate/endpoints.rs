@@ -1,4 +1,4 @@
-//! Endpoints and EndpointSlices.
+//! Endpoints and `EndpointSlices`.
 
 use std::collections::BTreeSet;
 
@@ -70,7 +70,7 @@ fn too_many(path: &Path<'_>, count: usize, max: usize) -> FieldError {
     FieldError::new(Problem::TooMany, path, count.into(), format!("must have at most {max} items"))
 }
 
-/// What is wrong with an EndpointSlice.
+/// What is wrong with an `EndpointSlice`.
 pub fn endpoint_slice(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     let kind = new.text("addressType");

@@ -1,4 +1,4 @@
-//! Jobs and CronJobs.
+//! Jobs and `CronJobs`.
 
 use serde_json::Value;
 
@@ -105,11 +105,12 @@ fn job_update(spec: &Value, old: &Value, errors: &mut Errors) {
     let (was, path) = (old.at("spec"), SPEC.field("completions"));
     if spec.text("completionMode") != "Indexed" {
         immutable(spec.at("completions"), was.at("completions"), &path, errors);
-    } else if let Some(completions) = spec.int("completions").filter(|is| Some(*is) != was.int("completions")) {
-        if Some(completions) != spec.int("parallelism") {
-            let detail = "can only be modified in tandem with spec.parallelism";
-            errors.push(FieldError::invalid(path, completions, detail));
-        }
+    } else if let Some(completions) = spec.int("completions")
+        && Some(completions) != was.int("completions")
+        && Some(completions) != spec.int("parallelism")
+    {
+        let detail = "can only be modified in tandem with spec.parallelism";
+        errors.push(FieldError::invalid(path, completions, detail));
     }
     immutable(spec.at("selector"), was.at("selector"), &SPEC.field("selector"), errors);
     let waiting = was.flag("suspend") && !old.at("status").has("startTime");
@@ -145,7 +146,7 @@ fn without_scheduling(template: &Value) -> Value {
     template
 }
 
-/// What is wrong with a CronJob.
+/// What is wrong with a `CronJob`.
 pub fn cron_job(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     let spec = new.at("spec");

@@ -1,4 +1,4 @@
-//! Ingresses and NetworkPolicies.
+//! Ingresses and `NetworkPolicies`.
 
 use serde_json::Value;
 
@@ -38,11 +38,11 @@ pub fn ingress(new: &Value, old: Option<&Value>) -> Errors {
         formed(class, &SPEC.field("ingressClassName"), format::is_dns_subdomain, &mut errors);
     }
     let annotation = new.at("metadata").at("annotations").at("kubernetes.io/ingress.class").as_str();
-    if let (None, Some(class), Some(annotation)) = (old, class, annotation) {
-        if class != annotation {
-            let detail = "must match `ingressClassName` when both are specified";
-            errors.push(FieldError::invalid("annotations.kubernetes.io/ingress.class", annotation, detail));
-        }
+    if let (None, Some(class), Some(annotation)) = (old, class, annotation)
+        && class != annotation
+    {
+        let detail = "must match `ingressClassName` when both are specified";
+        errors.push(FieldError::invalid("annotations.kubernetes.io/ingress.class", annotation, detail));
     }
     errors
 }
@@ -133,7 +133,7 @@ fn backend(backend: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with a NetworkPolicy.
+/// What is wrong with a `NetworkPolicy`.
 pub fn network_policy(new: &Value, _old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     let spec = new.at("spec");

@@ -24,7 +24,7 @@ pub enum Place {
     Pod,
     /// In a template, from which pods are made later.
     Template,
-    /// In the template of a StatefulSet, which sets hostname and subdomain itself.
+    /// In the template of a `StatefulSet`, which sets hostname and subdomain itself.
     StatefulSetTemplate,
 }
 
@@ -81,14 +81,14 @@ fn trimmed_image(container: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with a PodTemplate.
+/// What is wrong with a `PodTemplate`.
 pub fn pod_template(new: &Value, _old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     template(new.at("template"), &Volumes::new(), &Path::new("template"), Place::Template, &mut errors);
     errors
 }
 
-/// What is wrong with the template of a pod. `volumes` are those that a StatefulSet adds.
+/// What is wrong with the template of a pod. `volumes` are those that a `StatefulSet` adds.
 pub fn template(template: &Value, volumes: &Volumes<'_>, path: &Path<'_>, place: Place, errors: &mut Errors) {
     let metadata = template.at("metadata");
     labels(metadata.at("labels"), &path.field("labels"), errors);

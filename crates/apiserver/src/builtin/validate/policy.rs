@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets and PriorityClasses.
+//! `PodDisruptionBudgets` and `PriorityClasses`.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::meta::selector;
 use crate::path::Path;
 use crate::value::Fields;
 
-/// What is wrong with a PodDisruptionBudget. Like the original, it does not look at finalizers.
+/// What is wrong with a `PodDisruptionBudget`. Like the original, it does not look at finalizers.
 pub fn pod_disruption_budget(new: &Value, _old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let spec = new.at("spec");
@@ -35,7 +35,7 @@ pub fn pod_disruption_budget(new: &Value, _old: Option<&Value>) -> Errors {
     errors
 }
 
-/// What is wrong with the status of a PodDisruptionBudget.
+/// What is wrong with the status of a `PodDisruptionBudget`.
 pub fn pod_disruption_budget_status(new: &Value, _old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     for field in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
@@ -47,7 +47,7 @@ pub fn pod_disruption_budget_status(new: &Value, _old: Option<&Value>) -> Errors
 /// The lowest value that only the system's own classes may have.
 const HIGHEST_USER_PRIORITY: i64 = 1_000_000_000;
 
-/// What is wrong with a PriorityClass.
+/// What is wrong with a `PriorityClass`.
 pub fn priority_class(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     let value = new.int("value").unwrap_or_default();

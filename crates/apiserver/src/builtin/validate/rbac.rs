@@ -17,7 +17,7 @@ pub fn role(new: &Value, _old: Option<&Value>) -> Errors {
     errors
 }
 
-/// What is wrong with a ClusterRole.
+/// What is wrong with a `ClusterRole`.
 pub fn cluster_role(new: &Value, _old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     rules(new, false, &mut errors);
@@ -71,12 +71,12 @@ fn rules(role: &Value, namespaced: bool, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with a RoleBinding.
+/// What is wrong with a `RoleBinding`.
 pub fn role_binding(new: &Value, old: Option<&Value>) -> Errors {
     binding(new, old, true)
 }
 
-/// What is wrong with a ClusterRoleBinding.
+/// What is wrong with a `ClusterRoleBinding`.
 pub fn cluster_role_binding(new: &Value, old: Option<&Value>) -> Errors {
     binding(new, old, false)
 }

@@ -1,4 +1,4 @@
-//! PersistentVolumes, their claims, StorageClasses and VolumeAttachments.
+//! `PersistentVolumes`, their claims, `StorageClasses` and `VolumeAttachments`.
 
 use serde_json::Value;
 
@@ -39,7 +39,7 @@ const SOURCES: [&str; 22] = [
     "csi",
 ];
 
-/// What is wrong with a PersistentVolumeClaim.
+/// What is wrong with a `PersistentVolumeClaim`.
 pub fn persistent_volume_claim(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     claim_spec(new.at("spec"), &SPEC, &mut errors);
@@ -153,7 +153,7 @@ fn claim_update(new: &Value, old: &Value, errors: &mut Errors) {
     immutable(is.at("volumeMode"), was.at("volumeMode"), &Path::new("volumeMode"), errors);
 }
 
-/// What is wrong with a PersistentVolume.
+/// What is wrong with a `PersistentVolume`.
 pub fn persistent_volume(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     let spec = new.at("spec");
@@ -244,7 +244,7 @@ fn volume_source(spec: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with a StorageClass.
+/// What is wrong with a `StorageClass`.
 pub fn storage_class(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     let provisioner = new.text("provisioner");
@@ -296,7 +296,7 @@ fn parameters(class: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with a VolumeAttachment.
+/// What is wrong with a `VolumeAttachment`.
 pub fn volume_attachment(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     let spec = new.at("spec");

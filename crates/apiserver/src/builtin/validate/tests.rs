@@ -1,5 +1,7 @@
 //! What kube-apiserver v1.36.3 answered to each of these objects, and what we answer.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
 use super::*;
@@ -68,9 +70,15 @@ fn kubernetes_says_the_same() {
 
 #[test]
 fn wrong_types_do_not_panic() {
-    // Every value in every object is replaced by values of all types, one at a time.
+    // Every value in a few objects of each kind is replaced by values of all types, one at a time.
+    let mut tried: BTreeMap<String, usize> = BTreeMap::new();
     for line in ANSWERS.lines() {
         let case: Value = serde_json::from_str(line).unwrap();
+        let count = tried.entry(case.at("new").text("kind").to_owned()).or_default();
+        *count += 1;
+        if *count > 3 {
+            continue;
+        }
         for pointer in pointers(case.at("new")) {
             for wrong in [json!(null), json!([7, "x", {}]), json!({"a": []}), json!(""), json!(-1), json!(true)] {
                 let mut object = case.at("new").clone();

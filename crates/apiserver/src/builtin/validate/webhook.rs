@@ -14,7 +14,7 @@ const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 const URL_FORM: &str = "; desired format: https://host[/path]";
 
-/// What is wrong with a ValidatingWebhookConfiguration or a MutatingWebhookConfiguration. Like the original, it does not
+/// What is wrong with a `ValidatingWebhookConfiguration` or a `MutatingWebhookConfiguration`. Like the original, it does not
 /// ask for standard finalizers.
 pub fn webhook_configuration(new: &Value, _old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();

@@ -1,4 +1,4 @@
-//! Deployments, ReplicaSets, DaemonSets, StatefulSets and ControllerRevisions.
+//! Deployments, `ReplicaSets`, `DaemonSets`, `StatefulSets` and `ControllerRevisions`.
 
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub fn deployment(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// What is wrong with a ReplicaSet.
+/// What is wrong with a `ReplicaSet`.
 pub fn replica_set(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     let spec = new.at("spec");
@@ -44,7 +44,7 @@ pub fn replica_set(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// What is wrong with a ReplicationController.
+/// What is wrong with a `ReplicationController`.
 pub fn replication_controller(new: &Value, _old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     let spec = new.at("spec");
@@ -71,7 +71,7 @@ pub fn replication_controller(new: &Value, _old: Option<&Value>) -> Errors {
     errors
 }
 
-/// What is wrong with a DaemonSet.
+/// What is wrong with a `DaemonSet`.
 pub fn daemon_set(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     let spec = new.at("spec");
@@ -97,7 +97,7 @@ pub fn daemon_set(new: &Value, old: Option<&Value>) -> Errors {
     errors
 }
 
-/// The selector and the template of a Deployment or ReplicaSet.
+/// The selector and the template of a Deployment or `ReplicaSet`.
 fn selected_template(spec: &Value, kind: &str, errors: &mut Errors) {
     if !selector_of(spec, kind, "invalid label selector", errors) {
         return;
@@ -223,7 +223,7 @@ fn daemon_strategy(strategy: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with a StatefulSet.
+/// What is wrong with a `StatefulSet`.
 pub fn stateful_set(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     let spec = new.at("spec");
@@ -289,7 +289,7 @@ fn stateful_spec(spec: &Value, old: Option<&Value>, check_template: bool, errors
     always_restarts(spec.at("template"), &path, "StatefulSet", errors);
 }
 
-/// The volume that a StatefulSet makes of a claim.
+/// The volume that a `StatefulSet` makes of a claim.
 static CLAIM: std::sync::LazyLock<Value> =
     std::sync::LazyLock::new(|| serde_json::json!({"persistentVolumeClaim": {"claimName": "made from a template"}}));
 
@@ -339,7 +339,7 @@ fn retention_policy(policy: &Value, errors: &mut Errors) {
     }
 }
 
-/// What is wrong with a ControllerRevision.
+/// What is wrong with a `ControllerRevision`.
 pub fn controller_revision(new: &Value, old: Option<&Value>) -> Errors {
     let mut errors = begin(new);
     if let Some(revision) = new.int("revision").filter(|revision| *revision < 0) {

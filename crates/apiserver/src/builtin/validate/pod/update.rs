@@ -125,9 +125,8 @@ fn difference(old: &Value, new: &Value) -> String {
     let mut names: Vec<&String> = names.collect();
     names.sort_unstable();
     names.dedup();
-    let mut text = String::new();
-    for name in names.into_iter().filter(|name| !same(old.at(name), new.at(name))) {
-        text += &format!("-{name}: {}\n+{name}: {}\n", old.at(name), new.at(name));
-    }
-    text
+    let changed = names.into_iter().filter(|name| !same(old.at(name), new.at(name)));
+    let lines: Vec<String> =
+        changed.map(|name| format!("-{name}: {}\n+{name}: {}\n", old.at(name), new.at(name))).collect();
+    lines.concat()
 }

@@ -10,6 +10,7 @@ use crate::builtin::validate::{Errors, formed, not_found, required};
 use crate::field::FieldError;
 use crate::meta::format;
 use crate::path::Path;
+use crate::quantity::Quantity;
 use crate::value::Fields;
 
 /// The kinds of volumes, in the order in which they are looked at.
@@ -88,11 +89,9 @@ fn source(volume: &Value, path: &Path<'_>, errors: &mut Errors) {
         }
         found = true;
         match kind {
-            "emptyDir" => {
-                if resources::amount(source.at("sizeLimit")).is_some_and(crate::quantity::Quantity::is_negative) {
-                    let detail = "SizeLimit field must be a valid resource quantity";
-                    errors.push(FieldError::forbidden(path.field("sizeLimit"), detail));
-                }
+            "emptyDir" if resources::amount(source.at("sizeLimit")).is_some_and(Quantity::is_negative) => {
+                let detail = "SizeLimit field must be a valid resource quantity";
+                errors.push(FieldError::forbidden(path.field("sizeLimit"), detail));
             }
             "hostPath" => host_path(source, &path, errors),
             "secret" => keys(source, "secretName", &path, errors),
