@@ -131,7 +131,7 @@ pub fn update(req: &Request<'_>, before: Option<&Value>, after: &mut Value) {
     let Ok(delta) = req.compare(former, after) else { return };
     let mut managers = match source {
         Source::Stored(list) if delta.is_empty() => {
-            put_managed_fields(after, Some(Value::Array(list)));
+            put_managed_fields(after, Some(list).filter(|list| !list.is_empty()).map(Value::Array));
             return;
         }
         Source::Stored(list) => Managers::read(list, Writer::Server).unwrap_or_default(),

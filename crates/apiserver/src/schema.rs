@@ -9,6 +9,7 @@ pub mod default;
 pub mod definitions;
 mod embedded;
 pub(crate) mod format;
+pub mod omit;
 pub(crate) mod path;
 pub mod prune;
 pub(crate) mod regexp;
