@@ -14,8 +14,8 @@ mod coordination;
 mod core;
 mod default;
 mod discovery;
-pub mod eviction;
 pub mod events;
+pub mod eviction;
 mod fill;
 mod networking;
 mod policy;
@@ -27,7 +27,6 @@ mod storage;
 pub mod validate;
 
 use serde_json::Value;
-
 
 pub use print::workload::{SCALE_COLUMNS, scale as scale_row};
 

@@ -3,6 +3,7 @@
 mod defaults;
 mod field_path;
 mod openapi;
+mod shown;
 mod structural;
 mod validate;
 mod version;

@@ -188,10 +188,30 @@ pub fn quote(text: &str) -> String {
     out
 }
 
-/// A float as Go's `%v` prints it: `1.5`, `2` for a whole number, `1e+21` where digits would be noise.
+/// A value as Go marshals it: whole floats without a fraction, and nothing that a browser could take for a tag.
+pub(crate) fn go_json(value: &Value) -> String {
+    fn whole_floats(value: &mut Value) {
+        match value {
+            Value::Number(number) if number.is_f64() => {
+                let float = number.as_f64().unwrap_or_default();
+                if let Some(whole) = format!("{float}").parse::<i64>().ok().filter(|_| float.fract() == 0.0) {
+                    *number = whole.into();
+                }
+            }
+            Value::Array(elements) => elements.iter_mut().for_each(whole_floats),
+            Value::Object(fields) => fields.values_mut().for_each(whole_floats),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let mut value = value.clone();
+    whole_floats(&mut value);
+    value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// A float as Go's `%v` prints it: `1.5`, `2` for a whole number, `1e+06` for a large one.
 pub fn go_float(number: f64) -> String {
     let magnitude = number.abs();
-    if number == 0.0 || (1e-4..1e21).contains(&magnitude) {
+    if number == 0.0 || (1e-4..1e6).contains(&magnitude) {
         return number.to_string();
     }
     let scientific = format!("{number:e}");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::builtin::{self, Builtin};
-use crate::crd::CrdColumn;
+use crate::crd::{self, CrdColumn};
 use crate::field::FieldError;
 use crate::jsonpath::JsonPath;
 use crate::schema::Schema;
@@ -120,6 +120,15 @@ impl Kind {
         }
     }
 
+    /// What the author of an object should know, though it is valid.
+    pub fn warnings(&self, object: &Value) -> Vec<String> {
+        if &*self.resource == crate::lifecycle::CUSTOM_RESOURCE_DEFINITIONS {
+            crd::warnings(object)
+        } else {
+            Vec::new()
+        }
+    }
+
     /// The text at a field that objects can be selected by.
     pub fn selectable_text(&self, object: &Value, name: &str) -> String {
         let path = self.selectable_fields.iter().find(|field| field.name == name).and_then(|field| field.path.as_ref());
@@ -138,7 +147,8 @@ impl Kind {
         if let Origin::Builtin(builtin) = &self.origin {
             return builtin.is_new_generation(new, old);
         }
-        let counts = |name: &str| !matches!(name, "metadata" | "apiVersion" | "kind") && !(name == "status" && self.status);
+        let counts =
+            |name: &str| !matches!(name, "metadata" | "apiVersion" | "kind") && !(name == "status" && self.status);
         let differs = |a: &Value, b: &Value| {
             a.as_object().into_iter().flatten().any(|(name, value)| counts(name) && b.get(name) != Some(value))
         };

@@ -136,7 +136,9 @@ fn columns(kind: &Kind) -> Value {
         }
         Origin::Custom(custom) => {
             let mut all = vec![column("Name", "string", "name", "The name, unique within its namespace.", 0)];
-            all.extend(custom.columns.iter().map(|c| column(&c.name, &c.type_, &c.format, &c.description, c.priority.into())));
+            all.extend(
+                custom.columns.iter().map(|c| column(&c.name, &c.type_, &c.format, &c.description, c.priority.into())),
+            );
             Value::Array(all)
         }
     }

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use super::version::{columns, deprecation, selectable_fields, subresources};
-use super::{defaults, openapi, structural};
+use super::{defaults, openapi, shown, structural};
 use crate::field::FieldError;
 use crate::meta::format::{is_dns_subdomain, is_dns1035_label};
 use crate::path::Path;
@@ -98,7 +98,7 @@ fn validate_spec(spec: &Value, errors: &mut Vec<FieldError>) {
             columns(version, &place.field("additionalPrinterColumns"), errors);
         }
         if !shared("selectableFields") {
-            selectable_fields(version, &place.field("selectableFields"), errors);
+            selectable_fields(version, &place, errors);
         }
     }
     counts(versions, &shared_parts, errors);
@@ -115,7 +115,7 @@ fn validate_spec(spec: &Value, errors: &mut Vec<FieldError>) {
             columns(first, &SPEC.field("additionalPrinterColumns"), errors);
         }
         if shared("selectableFields") {
-            selectable_fields(first, &SPEC.field("selectableFields"), errors);
+            selectable_fields(first, &SPEC, errors);
         }
     }
     conversion(spec, errors);
@@ -178,7 +178,7 @@ fn counts(versions: &[Value], shared: &[&str], errors: &mut Vec<FieldError>) {
     let repeated =
         names.iter().enumerate().any(|(index, name)| names.iter().take(index).any(|earlier| earlier == name));
     let complaint = |detail: &str| {
-        FieldError::invalid(place, Value::Array(versions.to_vec()), detail).showing(shown(versions, shared))
+        FieldError::invalid(place, Value::Array(versions.to_vec()), detail).showing(shown::versions(versions, shared))
     };
     if repeated {
         errors.push(complaint("must contain unique version names"));
@@ -189,29 +189,6 @@ fn counts(versions: &[Value], shared: &[&str], errors: &mut Vec<FieldError>) {
     if let Some(first) = names.first().filter(|first| !first.is_empty()) {
         complain(errors, &SPEC.field("version"), first, &is_dns1035_label(first));
     }
-}
-
-/// The versions as a real server prints them: its own struct, field by field.
-fn shown(versions: &[Value], shared: &[&str]) -> String {
-    let part = |version: &'_ Value, part: &str| {
-        if shared.contains(&part) { Value::Null.to_string() } else { version.at(part).to_string() }
-    };
-    let one = |version: &Value| {
-        format!(
-            "{{\"Name\":{},\"Served\":{},\"Storage\":{},\"Deprecated\":{},\"DeprecationWarning\":{},\"Schema\":{},\
-             \"Subresources\":{},\"AdditionalPrinterColumns\":{},\"SelectableFields\":{}}}",
-            Value::from(version.text("name")),
-            version.flag("served"),
-            version.flag("storage"),
-            version.flag("deprecated"),
-            version.at("deprecationWarning"),
-            part(version, "schema"),
-            part(version, "subresources"),
-            part(version, "additionalPrinterColumns"),
-            part(version, "selectableFields"),
-        )
-    };
-    format!("[{}]", versions.iter().map(one).collect::<Vec<_>>().join(","))
 }
 
 fn spec_names(given: &Value, errors: &mut Vec<FieldError>) {
@@ -270,7 +247,7 @@ fn schema(validation: &Value, status: bool, path: &Path<'_>, errors: &mut Vec<Fi
     if unsupported.is_none() {
         let found = structural::validate(schema, &place);
         if found.is_empty() {
-            defaults::check(&compile::structural(schema, None), &place, errors);
+            defaults::validate(&compile::structural(schema, None), &place, errors);
         }
         errors.extend(found);
     }
@@ -282,7 +259,7 @@ fn schema(validation: &Value, status: bool, path: &Path<'_>, errors: &mut Vec<Fi
 
 /// With a status of its own, the object as a whole can have few rules: each half is validated without the other.
 fn root_keywords(schema: &Value, place: &Path<'_>, errors: &mut Vec<FieldError>) {
-    const FORBIDDEN: [&str; 19] = [
+    const FORBIDDEN: [&str; 22] = [
         "id",
         "$schema",
         "$ref",
@@ -302,6 +279,9 @@ fn root_keywords(schema: &Value, place: &Path<'_>, errors: &mut Vec<FieldError>)
         "definitions",
         "x-kubernetes-embedded-resource",
         "x-kubernetes-int-or-string",
+        "x-kubernetes-list-map-keys",
+        "x-kubernetes-list-type",
+        "x-kubernetes-map-type",
     ];
     let declared = schema.text("type");
     let filled = |keyword: &&&str| !matches!(schema.at(keyword), Value::Null | Value::Bool(false));
@@ -314,7 +294,7 @@ fn root_keywords(schema: &Value, place: &Path<'_>, errors: &mut Vec<FieldError>)
                       Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example \
                       XPreserveUnknownFields XValidations] fields are allowed at the root of the schema if the status \
                       subresource is enabled";
-        errors.push(FieldError::invalid(*place, schema.clone(), detail));
+        errors.push(FieldError::invalid(*place, schema.clone(), detail).showing(shown::schema(schema)));
     }
 }
 
@@ -361,9 +341,11 @@ fn stored_versions(crd: &Value, errors: &mut Vec<FieldError>) {
         return;
     }
     let versions = crd.at("spec").list("versions");
-    for version in versions.iter().filter(|version| version.flag("storage")) {
+    for (index, version) in versions.iter().enumerate() {
         let name = version.text("name");
-        if !stored.contains(&name) {
+        // A name that stands twice is found once.
+        let found = stored.contains(&name) && !versions.iter().take(index).any(|earlier| earlier.text("name") == name);
+        if version.flag("storage") && !found {
             let detail = format!("must have the storage version {name}");
             errors.push(FieldError::invalid(place, status.at("storedVersions").clone(), detail));
         }

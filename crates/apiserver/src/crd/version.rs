@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::field_path;
+use super::{field_path, structural};
 use crate::field::{FieldError, Problem};
 use crate::path::Path;
 use crate::value::Fields;
@@ -91,6 +91,13 @@ pub(super) fn columns(version: &Value, path: &Path<'_>, errors: &mut Vec<FieldEr
 
 pub(super) fn selectable_fields(version: &Value, path: &Path<'_>, errors: &mut Vec<FieldError>) {
     let schema = version.at("schema").at("openAPIV3Schema");
+    if version.list("selectableFields").is_empty() {
+        return;
+    }
+    if let Some(why) = structural::unsupported(schema) {
+        errors.push(FieldError::invalid(path.field("schema").field("openAPIV3Schema"), "", why));
+    }
+    let path = &path.field("selectableFields");
     let mut seen: Vec<Vec<String>> = Vec::new();
     for (index, selectable) in version.list("selectableFields").iter().enumerate() {
         let place = path.index(index);

@@ -183,3 +183,94 @@ fn patch_strategy(keywords: &Map<String, Value>) -> PatchStrategy {
         merge_key: text(keywords, "x-kubernetes-patch-merge-key").map(str::to_owned),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::{Value, json};
+
+    use super::Definitions;
+    use crate::schema::{ListType, Schema, Shape, default, prune};
+
+    fn definitions() -> Definitions {
+        let facts = json!({
+            "io.k8s.api.core.v1.Pod": {"type": "object", "properties": {
+                "spec": {"allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.PodSpec"}], "default": {}},
+                "other": {"$ref": "#/components/schemas/io.k8s.api.core.v1.PodSpec"},
+                "raw": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.runtime.RawExtension"},
+                "self": {"$ref": "#/components/schemas/io.k8s.api.core.v1.Pod"},
+            }, "required": ["spec"]},
+            "io.k8s.api.core.v1.PodSpec": {"type": "object", "required": ["ports"], "properties": {
+                "ports": {
+                    "type": "array", "items": {"allOf": [{"$ref": "#/components/schemas/io.k8s.api.core.v1.Port"}], "default": {}},
+                    "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["port", "protocol"],
+                    "x-kubernetes-patch-strategy": "merge,retainKeys", "x-kubernetes-patch-merge-key": "port",
+                },
+                "args": {"type": "array", "items": {"type": "string", "default": ""}},
+            }},
+            "io.k8s.api.core.v1.Port": {"type": "object", "x-kubernetes-map-type": "atomic", "properties": {
+                "port": {"type": "integer", "format": "int32", "default": 0}, "protocol": {"type": "string", "default": "TCP"},
+            }},
+            "io.k8s.apimachinery.pkg.runtime.RawExtension": {"type": "object"},
+        });
+        Definitions::parse(facts.to_string().as_bytes()).unwrap()
+    }
+
+    fn property(schema: &Schema, name: &str) -> Arc<Schema> {
+        match &schema.shape {
+            Shape::Object(shape) => Arc::clone(&shape.properties[name]),
+            other => panic!("{other:?} has no fields"),
+        }
+    }
+
+    #[test]
+    fn one_definition_is_one_allocation() {
+        let definitions = definitions();
+        let pod = definitions.schema("io.k8s.api.core.v1.Pod").unwrap();
+        let spec = definitions.schema("io.k8s.api.core.v1.PodSpec").unwrap();
+        assert!(Arc::ptr_eq(&property(&pod, "spec"), &spec));
+        assert!(Arc::ptr_eq(&property(&pod, "other"), &spec));
+        assert!(Arc::ptr_eq(&pod, &definitions.schema("io.k8s.api.core.v1.Pod").unwrap()));
+        assert!(definitions.schema("io.k8s.api.core.v1.Nothing").is_none());
+        assert!(Definitions::parse(b"[").is_err());
+    }
+
+    #[test]
+    fn lists_know_how_they_merge() {
+        let ports = property(&definitions().schema("io.k8s.api.core.v1.PodSpec").unwrap(), "ports");
+        assert!(ports.patch.merge && ports.patch.retain_keys);
+        assert_eq!(ports.patch.merge_key.as_deref(), Some("port"));
+        let Shape::Array(shape) = &ports.shape else { panic!("no list") };
+        assert_eq!(shape.list, ListType::Map(vec!["port".into(), "protocol".into()]));
+        assert!(matches!(&shape.items.shape, Shape::Object(port) if port.atomic));
+    }
+
+    #[track_caller]
+    fn check(given: Value, expected: &Value) {
+        let pod = definitions().schema("io.k8s.api.core.v1.Pod").unwrap();
+        let mut given = given;
+        prune::prune(&mut given, &pod, None);
+        default::fill(&mut given, &pod);
+        assert_eq!(&given, expected);
+    }
+
+    #[test]
+    fn scalars_have_defaults_and_structs_do_not() {
+        check(json!({}), &json!({}));
+        check(json!({"spec": null}), &json!({}));
+        check(
+            json!({"spec": {"ports": [{}, null]}}),
+            &json!({"spec": {"ports": [
+                {"port": 0, "protocol": "TCP"}, {"port": 0, "protocol": "TCP"},
+            ]}}),
+        );
+        check(json!({"spec": {"args": ["a", null], "foo": 1}}), &json!({"spec": {"args": ["a", ""]}}));
+    }
+
+    #[test]
+    fn what_is_anybodys_stays() {
+        check(json!({"raw": {"a": {"b": 1}}}), &json!({"raw": {"a": {"b": 1}}}));
+        check(json!({"self": {"anything": 1}}), &json!({"self": {"anything": 1}}));
+    }
+}

@@ -28,6 +28,12 @@ impl Place<'_> {
         if !text.is_empty() {
             text.push('.');
         }
+        if let Some((_, inlined, _)) =
+            INLINE.iter().find(|(owner, _, own)| *owner == self.owner && !own.contains(&self.field))
+        {
+            text.push_str(inlined);
+            text.push('.');
+        }
         text.push_str(self.field);
     }
 
@@ -37,9 +43,60 @@ impl Place<'_> {
         if path.is_empty() {
             return format!("json: cannot unmarshal {found} into Go value of type {wanted}");
         }
+        let named = NAMED.iter().find(|(owner, field, _)| *owner == self.owner && *field == self.field);
+        let wanted = named.map_or(wanted, |(_, _, name)| name);
         format!("json: cannot unmarshal {found} into Go struct field {}.{path} of type {wanted}", self.owner)
     }
 }
+
+/// Fields whose type has a name of its own in Go, which the schema does not tell: struct, field, type.
+const NAMED: [(&str, &str, &str); 26] = [
+    ("Container", "imagePullPolicy", "v1.PullPolicy"),
+    ("Container", "terminationMessagePolicy", "v1.TerminationMessagePolicy"),
+    ("ContainerPort", "protocol", "v1.Protocol"),
+    ("CronJobSpec", "concurrencyPolicy", "v1.ConcurrencyPolicy"),
+    ("DaemonSetUpdateStrategy", "type", "v1.DaemonSetUpdateStrategyType"),
+    ("DeploymentStrategy", "type", "v1.DeploymentStrategyType"),
+    ("HTTPGetAction", "scheme", "v1.URIScheme"),
+    ("JobSpec", "completionMode", "v1.CompletionMode"),
+    ("LabelSelectorRequirement", "operator", "v1.LabelSelectorOperator"),
+    ("ObjectMeta", "uid", "types.UID"),
+    ("ObjectReference", "uid", "types.UID"),
+    ("OwnerReference", "uid", "types.UID"),
+    ("PersistentVolumeClaimSpec", "volumeMode", "v1.PersistentVolumeMode"),
+    ("PersistentVolumeSpec", "persistentVolumeReclaimPolicy", "v1.PersistentVolumeReclaimPolicy"),
+    ("PodSpec", "dnsPolicy", "v1.DNSPolicy"),
+    ("PodSpec", "preemptionPolicy", "v1.PreemptionPolicy"),
+    ("PodSpec", "restartPolicy", "v1.RestartPolicy"),
+    ("PodStatus", "phase", "v1.PodPhase"),
+    ("Secret", "type", "v1.SecretType"),
+    ("ServicePort", "protocol", "v1.Protocol"),
+    ("ServiceSpec", "externalTrafficPolicy", "v1.ServiceExternalTrafficPolicy"),
+    ("ServiceSpec", "sessionAffinity", "v1.ServiceAffinity"),
+    ("ServiceSpec", "type", "v1.ServiceType"),
+    ("StatefulSetSpec", "podManagementPolicy", "v1.PodManagementPolicyType"),
+    ("Taint", "effect", "v1.TaintEffect"),
+    ("Toleration", "operator", "v1.TolerationOperator"),
+];
+
+/// Structs that Go puts into others without a name in JSON; a refusal names them all the same. The first struct has the fields
+/// of the second, except for the ones that are listed.
+const INLINE: [(&str, &str, &[&str]); 3] = [
+    ("Volume", "VolumeSource", &["name"]),
+    ("EphemeralContainer", "EphemeralContainerCommon", &["targetContainerName"]),
+    (
+        "Probe",
+        "ProbeHandler",
+        &[
+            "initialDelaySeconds",
+            "timeoutSeconds",
+            "periodSeconds",
+            "successThreshold",
+            "failureThreshold",
+            "terminationGracePeriodSeconds",
+        ],
+    ),
+];
 
 fn node(value: &Value, schema: &Schema, place: &Place<'_>) -> Result<(), String> {
     let format = schema.rules.as_ref().and_then(|rules| rules.format.as_deref());
@@ -109,6 +166,7 @@ fn go_type(schema: &Schema) -> String {
         Shape::IntOrString => "intstr.IntOrString".to_owned(),
         Shape::Array(shape) => format!("[]{}", go_type(&shape.items)),
         Shape::Object(shape) => match &shape.additional {
+            Some(values) if ends_with(values, ".Quantity") => "v1.ResourceList".to_owned(),
             Some(values) => format!("map[string]{}", go_type(values)),
             None => "struct {}".to_owned(),
         },
@@ -232,9 +290,15 @@ mod tests {
                 "limits": {"type": "object", "additionalProperties": reference("io.k8s.apimachinery.pkg.api.resource.Quantity")},
                 "containers": {"type": "array", "items": reference("io.k8s.api.core.v1.Container")},
                 "key": {"type": "string", "format": "byte"},
+                "volumes": {"type": "array", "items": reference("io.k8s.api.core.v1.Volume")},
+            }},
+            "io.k8s.api.core.v1.Volume": {"type": "object", "properties": {
+                "name": {"type": "string", "default": ""},
+                "configMap": {"type": "object", "properties": {"name": {"type": "string"}}},
             }},
             "io.k8s.api.core.v1.Container": {"type": "object", "properties": {
                 "name": {"type": "string", "default": ""},
+                "imagePullPolicy": {"type": "string"},
                 "port": {"$ref": "#/components/schemas/io.k8s.apimachinery.pkg.util.intstr.IntOrString"},
             }},
             "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta": {"type": "object", "properties": {
@@ -286,6 +350,16 @@ mod tests {
                 into("number", "Container.spec.containers.name", "string"),
             ),
             (json!({"metadata": {"labels": {"a": 1}}}), into("number", "ObjectMeta.metadata.labels", "string")),
+            (json!({"spec": {"limits": 1}}), into("number", "DeploymentSpec.spec.limits", "v1.ResourceList")),
+            (json!({"spec": {"volumes": [{"name": 1}]}}), into("number", "Volume.spec.volumes.name", "string")),
+            (
+                json!({"spec": {"volumes": [{"configMap": 1}]}}),
+                into("number", "Volume.spec.volumes.VolumeSource.configMap", "struct {}"),
+            ),
+            (
+                json!({"spec": {"containers": [{"imagePullPolicy": 1}]}}),
+                into("number", "Container.spec.containers.imagePullPolicy", "v1.PullPolicy"),
+            ),
             (json!({"metadata": {"labels": "x"}}), into("string", "ObjectMeta.metadata.labels", "map[string]string")),
         ];
         for (object, expected) in cases {

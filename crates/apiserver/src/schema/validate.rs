@@ -42,6 +42,13 @@ pub(crate) fn validate_default(place: &str, default: &Value, schema: &Schema) ->
     check_below(place, default, None, schema)
 }
 
+/// What is wrong with the resources in a default, which stands at `place` in a schema.
+pub(crate) fn validate_resources(place: &str, default: &Value, schema: &Schema) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    embedded::resources(default, schema, &Path::Root.field(place), &mut errors);
+    errors
+}
+
 /// Complaints about a part of an object: their paths start at `place`, their words at the part.
 fn check_below(place: &str, value: &Value, old: Option<&Value>, schema: &Schema) -> Vec<FieldError> {
     let mut outcome = Outcome::default();
@@ -175,6 +182,8 @@ impl Outcome {
         if let Some(rules) = rules {
             self.junctors(value, old, rules, path);
             self.own_rules(value, &schema.shape, rules, path);
+        } else if let Value::Number(number) = value {
+            self.in_range(number, &schema.shape, None, "Checked", path);
         }
         if let (Value::Array(elements), Shape::Array(shape)) = (value, &schema.shape) {
             self.array(elements, old, shape, path);

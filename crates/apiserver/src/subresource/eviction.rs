@@ -36,7 +36,8 @@ impl Subresource for Eviction {
             }
             let wish = Wish::read(&request)?;
             server.evict(&request, &wish).await?;
-            let success = json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
+            let success =
+                json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201});
             Ok(body::json(StatusCode::CREATED, &success))
         })
     }
@@ -61,7 +62,8 @@ impl Wish {
             return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
         }
         let query = Query::parse(&request.query);
-        let options = DeleteOptions::parse(&Query::default(), Some(&eviction["deleteOptions"]).filter(|o| o.is_object()))?;
+        let options =
+            DeleteOptions::parse(&Query::default(), Some(&eviction["deleteOptions"]).filter(|o| o.is_object()))?;
         let dry_run = options.dry_run || query.first("dryRun").is_some();
         Ok(Self { options, dry_run })
     }
@@ -91,7 +93,8 @@ impl ApiServer {
             let pod = Self::load(&request.kind, &entry);
             let range = Range { namespace: Some(&request.namespace), after: None, limit: 0 };
             let budgets = self.store().list(BUDGETS, range, |_| true).entries;
-            let trees: Vec<Value> = budgets.iter().map(|budget| budget.to_value("policy/v1", "PodDisruptionBudget")).collect();
+            let trees: Vec<Value> =
+                budgets.iter().map(|budget| budget.to_value("policy/v1", "PodDisruptionBudget")).collect();
             let exactly = match eviction::decide(&pod, &trees, self.now())? {
                 Decision::Free => None,
                 Decision::Unchanged { .. } => Some(&*entry),

@@ -78,6 +78,7 @@ impl ApiServer {
         self.admit(intent, operation, &mut object, None, &mut warnings).await?;
         self.prepare_create(kind, &mut object);
         Self::check(kind, &object, None, "")?;
+        warnings.extend(kind.warnings(&object));
         self.review(intent, operation, Some(&object), None, &mut warnings).await?;
         if intent.dry_run {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();

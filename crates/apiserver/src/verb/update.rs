@@ -158,6 +158,7 @@ impl ApiServer {
         prepare_update(kind, intent.subresource, object, current);
         metadata(object).insert("resourceVersion".into(), current["metadata"]["resourceVersion"].clone());
         Self::check(kind, object, Some(current), intent.subresource)?;
+        warnings.extend(kind.warnings(object));
         self.review(intent, Operation::Update, Some(object), Some(current), warnings).await?;
         if object == current || intent.dry_run {
             return Ok(Some(Shown::Imagined(object.take())));

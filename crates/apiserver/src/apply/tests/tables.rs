@@ -170,7 +170,7 @@ fn conflicts_read_as_kubectl_users_know_them() {
     };
     let check = |conflicts: Vec<Conflict>, expected: &str| {
         let error = ApiError::from(ApplyError::Conflicts(conflicts));
-        assert_eq!((error.code.as_u16(), error.reason, error.message.as_str()), (409, "Conflict", expected));
+        assert_eq!((error.code.as_u16(), error.reason.as_ref(), error.message.as_str()), (409, "Conflict", expected));
     };
     let (update, apply) = (Operation::Update, Operation::Apply);
     check(

@@ -129,14 +129,15 @@ impl Outcome {
     }
 
     fn number(&mut self, number: &Number, shape: &Shape, rules: &Rules, path: &Path<'_>) {
-        self.in_range(number, shape, rules, "Checked", path);
+        self.in_range(number, shape, rules.format.as_deref(), "Checked", path);
         if let Some(factor) = rules.multiple_of {
             self.multiple_of(number, factor, shape, rules, path);
         }
         for (bound, label) in [(rules.minimum, "Minimum boundary"), (rules.maximum, "Maximum boundary")] {
             let Some((bound, exclusive)) = bound else { continue };
             let minimum = label.starts_with("Min");
-            let sound = Number::from_f64(bound).is_some_and(|bound| self.in_range(&bound, shape, rules, label, path));
+            let sound = Number::from_f64(bound)
+                .is_some_and(|bound| self.in_range(&bound, shape, rules.format.as_deref(), label, path));
             // Whole numbers are compared as such, so that large ones are not rounded.
             let (beyond, shown) = if let Some(whole) = number.as_i64().filter(|_| sound) {
                 #[expect(clippy::cast_possible_truncation, reason = "saturates, as the bound of a real server does")]
@@ -164,8 +165,14 @@ impl Outcome {
     }
 
     /// Whether the number can be held by the declared type and format.
-    fn in_range(&mut self, number: &Number, shape: &Shape, rules: &Rules, what: &str, path: &Path<'_>) -> bool {
-        let format = rules.format.as_deref();
+    pub(super) fn in_range(
+        &mut self,
+        number: &Number,
+        shape: &Shape,
+        format: Option<&str>,
+        what: &str,
+        path: &Path<'_>,
+    ) -> bool {
         let float = number.as_f64().unwrap_or_default();
         let (fits, kind) = match (shape, format) {
             (Shape::Integer, Some("int32")) => {
@@ -187,7 +194,8 @@ impl Outcome {
     }
 
     fn multiple_of(&mut self, number: &Number, factor: f64, shape: &Shape, rules: &Rules, path: &Path<'_>) {
-        let sound = Number::from_f64(factor).is_some_and(|f| self.in_range(&f, shape, rules, "MultipleOf", path));
+        let sound = Number::from_f64(factor)
+            .is_some_and(|f| self.in_range(&f, shape, rules.format.as_deref(), "MultipleOf", path));
         let (positive, multiple, shown) = if let Some(whole) = number.as_i64().filter(|_| sound) {
             #[expect(clippy::cast_possible_truncation, reason = "saturates, as the factor of a real server does")]
             let factor = factor as i64;
@@ -255,10 +263,14 @@ impl Outcome {
     }
 }
 
-/// Equality in which `1` is `1.0`.
-fn same(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(left), Value::Number(right)) => left == right || left.as_f64() == right.as_f64(),
-        _ => left == right,
+/// Whether a value is an allowed one. A number is first made one of the allowed one's type, so that 2.5 passes for 2: that
+/// is what a real server does.
+fn same(value: &Value, allowed: &Value) -> bool {
+    match (value, allowed) {
+        (Value::Number(number), Value::Number(allowed)) if number.is_f64() && allowed.is_i64() => {
+            number.as_f64().map(f64::trunc) == allowed.as_f64()
+        }
+        (Value::Number(number), Value::Number(allowed)) => number == allowed || number.as_f64() == allowed.as_f64(),
+        _ => value == allowed,
     }
 }
