@@ -105,6 +105,8 @@ pub struct PatchStrategy {
     pub merge: bool,
     /// `retainKeys`: the patch names the fields that survive.
     pub retain_keys: bool,
+    /// An object is replaced instead of merged.
+    pub replace: bool,
     /// The field that tells elements apart.
     pub merge_key: Option<String>,
 }
