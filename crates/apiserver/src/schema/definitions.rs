@@ -182,6 +182,7 @@ fn patch_strategy(keywords: &Map<String, Value>) -> PatchStrategy {
     let strategy = text(keywords, "x-kubernetes-patch-strategy").unwrap_or_default();
     PatchStrategy {
         merge: strategy.split(',').any(|word| word == "merge"),
+        replace: strategy.split(',').any(|word| word == "replace"),
         retain_keys: strategy.split(',').any(|word| word == "retainKeys"),
         merge_key: text(keywords, "x-kubernetes-patch-merge-key").map(str::to_owned),
     }

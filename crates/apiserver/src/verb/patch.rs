@@ -12,7 +12,7 @@ use crate::body::{Body, warn};
 use crate::decode;
 use crate::kind::Kind;
 use crate::negotiate::{self, PatchType};
-use crate::patch::{json::JsonPatch, merge};
+use crate::patch::{json::JsonPatch, merge, strategic};
 use crate::query::{FieldValidation, Query, WriteOptions};
 use crate::server::ApiServer;
 use crate::status::ApiError;
@@ -41,7 +41,7 @@ impl Proposal for Patched<'_> {
                 oddities.extend(patch.complaints.iter().cloned());
             }
             Change::Merge(patch) => merge::merge(&mut object, patch.clone()),
-            Change::Strategic(patch) => merge::merge(&mut object, patch.clone()),
+            Change::Strategic(patch) => strategic::apply(&mut object, patch, &self.kind.schema)?,
         }
         if !object.is_object() || !object["metadata"].is_object() {
             return Err(Unfit::Undecodable("the patched document is not an object".into()).in_patch(&object));

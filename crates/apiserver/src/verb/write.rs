@@ -116,7 +116,8 @@ impl ApiServer {
         let kind = intent.kind;
         let reset: &'static [&'static [&'static str]] = match (intent.subresource, kind.status) {
             ("", true) => &[&["status"]],
-            ("status", _) if kind.is_custom() => RESET_BY_CUSTOM_STATUS,
+            ("status", _) if kind.is_custom() => &[&["metadata"], &["spec"]],
+            ("status", _) if &*kind.resource == "deployments.apps" => &[&["spec"], &["metadata", "labels"]],
             ("status", _) => &[&["spec"]],
             _ => &[],
         };
@@ -185,15 +186,7 @@ impl ApiServer {
             let changed = meta::validate_update(metadata, &old["metadata"]);
             errors.extend(changed.iter().cloned().chain(changed.clone()));
         }
-        match &kind.origin {
-            Origin::Builtin(_) if subresource.is_empty() => errors.extend(kind.problems(object, old)),
-            Origin::Builtin(_) => {}
-            Origin::Custom(_) => errors.extend(match (old, subresource) {
-                (None, _) => schema::validate::validate(object, &kind.schema),
-                (Some(old), "status") => schema::validate::validate_status(object, old, &kind.schema),
-                (Some(old), _) => schema::validate::validate_update(object, old, &kind.schema),
-            }),
-        }
+        errors.extend(kind.problems(object, old, subresource));
         if errors.is_empty() { Ok(()) } else { Err(Self::invalid(kind, object, &errors)) }
     }
 
@@ -285,16 +278,6 @@ impl ApiServer {
         Ok(())
     }
 }
-
-/// A custom resource's status endpoint writes the status and nothing else.
-const RESET_BY_CUSTOM_STATUS: &[&[&str]] = &[
-    &["spec"],
-    &["metadata", "labels"],
-    &["metadata", "annotations"],
-    &["metadata", "finalizers"],
-    &["metadata", "ownerReferences"],
-    &["metadata", "deletionTimestamp"],
-];
 
 fn attributes<'a>(
     intent: &Intent<'a>,
