@@ -69,12 +69,14 @@ pub struct FieldError {
     pub value: Value,
     /// More, in words.
     pub detail: String,
+    /// The value as the message shows it, where that is not its JSON with sorted keys.
+    pub shown: Option<String>,
 }
 
 impl FieldError {
     /// A complaint that shows the value.
     pub fn new(problem: Problem, path: impl Into<String>, value: Value, detail: impl Into<String>) -> Self {
-        Self { problem, path: path.into(), value, detail: detail.into() }
+        Self { problem, path: path.into(), value, detail: detail.into(), shown: None }
     }
 
     /// A malformed value.
@@ -103,6 +105,13 @@ impl FieldError {
         Self::new(Problem::Duplicate, path, value.into(), "")
     }
 
+    /// The same complaint, showing the value in words of its own: Kubernetes prints some of its structs field by field.
+    #[must_use]
+    pub fn showing(mut self, text: impl Into<String>) -> Self {
+        self.shown = Some(text.into());
+        self
+    }
+
     /// The complaint without the path: the `message` of a cause in a Status.
     pub fn body(&self) -> String {
         let mut text = self.problem.label().to_owned();
@@ -113,10 +122,15 @@ impl FieldError {
             | Problem::Invalid
             | Problem::NotSupported
             | Problem::TypeInvalid
-            | Problem::TooMany => match &self.value {
-                Value::String(s) => text += &format!(": {}", quote(s)),
-                other => text += &format!(": {other}"),
-            },
+            | Problem::TooMany => {
+                text += ": ";
+                text += &match (&self.shown, &self.value) {
+                    (Some(shown), _) => shown.clone(),
+                    (None, Value::String(s)) => quote(s),
+                    (None, Value::Number(n)) if n.is_f64() => go_float(n.as_f64().unwrap_or_default()),
+                    (None, other) => other.to_string(),
+                };
+            }
         }
         if !self.detail.is_empty() {
             text += ": ";
@@ -132,6 +146,18 @@ impl fmt::Display for FieldError {
     }
 }
 
+/// Whether a character can be printed: letters, marks, numbers, punctuation, symbols and the plain space.
+pub fn is_printable(c: char) -> bool {
+    if c.is_ascii() {
+        return matches!(c, ' '..='~');
+    }
+    // The standard library knows the categories, and tells only when it escapes; behind another character, a mark is printed.
+    let mut pair = [0; 5];
+    pair[0] = b'a';
+    let length = c.encode_utf8(&mut pair[1..]).len();
+    std::str::from_utf8(&pair[..=length]).is_ok_and(|pair| pair.escape_debug().count() == 2)
+}
+
 /// A string in double quotes, with the escapes that Kubernetes' messages have: those of JSON without `\u` for what can be printed.
 pub fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -143,10 +169,57 @@ pub fn quote(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if c.is_control() && u32::from(c) < 0x80 => out.push_str(&format!("\\x{:02x}", u32::from(c))),
-            c => out.push(c),
+            '\u{7}' => out.push_str("\\a"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{b}' => out.push_str("\\v"),
+            '\u{c}' => out.push_str("\\f"),
+            c if is_printable(c) => out.push(c),
+            c => {
+                let escape = match u32::from(c) {
+                    code @ 0..0x80 => format!("\\x{code:02x}"),
+                    code @ 0x80..0x1_0000 => format!("\\u{code:04x}"),
+                    code => format!("\\U{code:08x}"),
+                };
+                out.push_str(&escape);
+            }
         }
     }
     out.push('"');
     out
+}
+
+/// A value as Go marshals it: whole floats without a fraction, and nothing that a browser could take for a tag.
+pub(crate) fn go_json(value: &Value) -> String {
+    fn whole_floats(value: &mut Value) {
+        match value {
+            Value::Number(number) if number.is_f64() => {
+                let float = number.as_f64().unwrap_or_default();
+                if let Some(whole) = format!("{float}").parse::<i64>().ok().filter(|_| float.fract() == 0.0) {
+                    *number = whole.into();
+                }
+            }
+            Value::Array(elements) => elements.iter_mut().for_each(whole_floats),
+            Value::Object(fields) => fields.values_mut().for_each(whole_floats),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let mut value = value.clone();
+    whole_floats(&mut value);
+    value.to_string().replace('<', "\\u003c").replace('>', "\\u003e").replace('&', "\\u0026")
+}
+
+/// A float as Go's `%v` prints it: `1.5`, `2` for a whole number, `1e+06` for a large one.
+pub fn go_float(number: f64) -> String {
+    let magnitude = number.abs();
+    if number == 0.0 || (1e-4..1e6).contains(&magnitude) {
+        return number.to_string();
+    }
+    let scientific = format!("{number:e}");
+    match scientific.split_once('e') {
+        Some((digits, exponent)) => {
+            let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |rest| ('-', rest));
+            format!("{digits}e{sign}{exponent:0>2}")
+        }
+        None => scientific,
+    }
 }

@@ -1,9 +1,49 @@
 //! An embedded Kubernetes API server.
 //!
-//! [`schema`] says what objects look like, [`builtin`] which kinds there always are, [`status`] and [`field`] how a
-//! refusal reads.
+//! [`ApiServer`] is a tower service without a socket: give it requests, or make a client of it; [`listen`] puts it behind HTTPS.
+//! A request is read by [`request`], [`query`] and [`negotiate`], carried out by a verb, and committed to the [`store`].
+//! [`schema`] says what objects look like, [`builtin`] which kinds there always are, [`kind`] which there are right now,
+//! [`status`] and [`field`] how a refusal reads, [`apply`] who owns which field.
 
+pub mod admission;
+mod age;
+pub mod apply;
+pub mod auth;
+pub mod body;
 pub mod builtin;
+pub mod continue_token;
+mod crd;
+pub mod decode;
+mod discovery;
 pub mod field;
+pub mod identity;
+mod json_syntax;
+pub mod jsonpath;
+pub mod kind;
+mod lifecycle;
+#[cfg(feature = "listen")]
+pub mod listen;
+pub mod meta;
+pub mod negotiate;
+mod openapi;
+pub mod patch;
+pub mod path;
+mod present;
+pub mod protobuf;
+pub mod quantity;
+pub mod query;
+pub mod request;
+mod respond;
+mod reviews;
 pub mod schema;
+pub mod selector;
+mod server;
 pub mod status;
+pub mod store;
+pub mod subresource;
+pub mod time;
+pub mod value;
+mod verb;
+
+pub use body::Body;
+pub use server::{ApiServer, Now, Options};

@@ -1,8 +1,20 @@
 //! What is known about the shape of an object: one type for built-in kinds and custom resources.
 //!
 //! Built-in kinds get their schema from the facts in `builtin/openapi.json`, custom resources from their
-//! CustomResourceDefinition; after [`compile`] nobody can tell them apart. Validation, pruning, defaulting, server-side
+//! `CustomResourceDefinition`; after [`compile`] nobody can tell them apart. Validation, pruning, defaulting, server-side
 //! apply, strategic merge and strict decoding all walk this tree.
+
+pub mod compile;
+pub mod default;
+pub mod definitions;
+mod embedded;
+pub(crate) mod format;
+pub mod omit;
+pub(crate) mod path;
+pub mod prune;
+pub(crate) mod regexp;
+pub mod unmarshal;
+pub mod validate;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -93,6 +105,8 @@ pub struct PatchStrategy {
     pub merge: bool,
     /// `retainKeys`: the patch names the fields that survive.
     pub retain_keys: bool,
+    /// An object is replaced instead of merged.
+    pub replace: bool,
     /// The field that tells elements apart.
     pub merge_key: Option<String>,
 }
@@ -100,6 +114,8 @@ pub struct PatchStrategy {
 /// The constraints of a schema node.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
+    /// No type is declared: the shape says what is inside *if* the value is an object or a list, and nothing else.
+    pub untyped: bool,
     /// `format`, such as `int32`, `date-time` or `byte`.
     pub format: Option<String>,
     /// The values that are allowed.

@@ -1,5 +1,7 @@
 //! Refusals: every one is a `Status` with a code, a reason, details and causes, worded as kubectl's users know them.
 
+use std::borrow::Cow;
+
 use http::StatusCode;
 use serde_json::{Map, Value, json};
 
@@ -12,11 +14,11 @@ pub struct ApiError {
     /// The HTTP status code.
     pub code: StatusCode,
     /// The machine-readable reason: `NotFound`, `Conflict`, ….
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// One sentence for people.
     pub message: String,
-    /// The object or resource that it is about, and the causes.
-    pub details: Details,
+    /// The object or resource that it is about, and the causes. Boxed: every result carries the size of its error.
+    pub details: Box<Details>,
 }
 
 /// The `details` of a `Status`.
@@ -32,8 +34,12 @@ pub struct Details {
     pub uid: String,
     /// What exactly is wrong.
     pub causes: Vec<Cause>,
+    /// Where a list that lost its version can go on; it stands in the Status' metadata.
+    pub continue_token: String,
     /// When to try again.
     pub retry_after_seconds: u32,
+    /// Written even when nothing is known: some answers of a real server have empty details, others have none.
+    pub even_if_empty: bool,
 }
 
 /// One cause in a `Status`.
@@ -54,8 +60,8 @@ fn qualified(resource: &str, group: &str) -> String {
 
 impl ApiError {
     /// An error without details.
-    pub fn new(code: StatusCode, reason: &'static str, message: impl Into<String>) -> Self {
-        Self { code, reason, message: message.into(), details: Details::default() }
+    pub fn new(code: StatusCode, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { code, reason: reason.into(), message: message.into(), details: Box::default() }
     }
 
     /// The same error, said of an object.
@@ -71,6 +77,13 @@ impl ApiError {
     #[must_use]
     pub fn with_causes(mut self, causes: Vec<Cause>) -> Self {
         self.details.causes = causes;
+        self
+    }
+
+    /// The same error with details that are there although nothing is known.
+    #[must_use]
+    pub fn with_empty_details(mut self) -> Self {
+        self.details.even_if_empty = true;
         self
     }
 
@@ -105,10 +118,16 @@ impl ApiError {
 
     /// 422: the object is malformed. `kind` is the kind's name, not the resource's.
     pub fn invalid(kind: &str, group: &str, name: &str, errors: &[FieldError]) -> Self {
-        let listed = match errors {
+        let mut said: Vec<String> = Vec::new();
+        for text in errors.iter().map(ToString::to_string) {
+            if !said.contains(&text) {
+                said.push(text);
+            }
+        }
+        let listed = match said.as_slice() {
             [] => "the object is invalid".to_owned(),
-            [one] => one.to_string(),
-            many => format!("[{}]", many.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")),
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
         };
         let causes = errors.iter().map(|e| Cause {
             reason: e.problem.reason().into(),
@@ -144,6 +163,12 @@ impl ApiError {
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+    }
+
+    /// 405, in the words of custom resources.
+    pub fn not_supported(verb: &str, resource: &str, group: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind {:?}", qualified(resource, group));
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(resource, group, "")
     }
 
     /// 406: no representation that the client would take.
@@ -185,6 +210,11 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "InternalError", message).with_causes(vec![cause])
     }
 
+    /// 500: an error that a real server does not foresee either, with the bare words and no reason.
+    pub fn unforeseen(what: impl Into<String>) -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "", what)
+    }
+
     /// 501: a real server would, this one does not.
     pub fn not_implemented(what: &str) -> Self {
         Self::new(StatusCode::NOT_IMPLEMENTED, "NotImplemented", format!("{what} is not implemented by this server"))
@@ -210,9 +240,16 @@ impl ApiError {
         }
         let mut status = json!({
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
-            "message": self.message, "reason": self.reason, "code": self.code.as_u16(),
+            "message": self.message, "code": self.code.as_u16(),
         });
-        if !details.is_empty() || self.reason == "NotFound" {
+        if !self.details.continue_token.is_empty() {
+            status["metadata"]["continue"] = self.details.continue_token.as_str().into();
+        }
+        // An unforeseen error of a real server has no reason.
+        if !self.reason.is_empty() {
+            status["reason"] = self.reason.as_ref().into();
+        }
+        if !details.is_empty() || self.details.even_if_empty || self.reason == "NotFound" {
             status["details"] = Value::Object(details);
         }
         status

@@ -1,3 +1,32 @@
-//! The `windlass` binary.
+//! The `windlass` binary: parses the command line, runs one command, and says how it went.
 
-fn main() {}
+mod cluster;
+mod command;
+mod error;
+mod output;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Creates Kubernetes workload clusters and rolls them to new releases, safely.
+#[derive(Parser)]
+#[command(name = "windlass", version, arg_required_else_help = true, after_help = error::EXIT_CODES)]
+struct Cli {
+    #[command(subcommand)]
+    command: command::Command,
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(answer) => return output::usage(&answer),
+    };
+    match cli.command.run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => output::failure(&error),
+    }
+}

@@ -5,6 +5,7 @@
 //! `CONFORMANCE=word` picks the cases whose file or title has that word.
 
 mod differences;
+mod embedded;
 mod mask;
 mod path;
 mod real;
@@ -149,6 +150,25 @@ fn a_real_server_answers_as_recorded() {
     let complaints: Vec<String> =
         cases.iter().zip(&seen).map(|((_, script, case), seen)| complaints(script, case, seen, &[])).collect();
     report(&complaints, seen.len());
+}
+
+#[test]
+fn the_server_in_this_process_answers_as_recorded() {
+    let scripts = scripts();
+    let known = known_differences();
+    let cases = picked_cases(&scripts);
+    let complaints: Vec<String> = cases
+        .iter()
+        .map(|(n, script, case)| {
+            let controllers = case.needs_controllers || case.only_embedded.is_some();
+            // Each case has a server and a clock of its own: nothing waits, and no case sees another.
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+            let seen = runtime.block_on(async { run::case(case, *n, &embedded::InProcess::new(controllers)).await });
+            complaints(script, case, &seen, &known)
+        })
+        .collect();
+    report(&complaints, cases.len());
 }
 
 type Numbered<'a> = (usize, &'a Script, &'a Case);

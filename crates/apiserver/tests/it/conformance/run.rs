@@ -285,7 +285,9 @@ fn show_frame(mut frame: Value, select: &[String]) -> Result<String, String> {
 
 /// Whether a step that selects these paths knows that it will be refused; otherwise a refusal is shown whole.
 fn about_failure(select: &[String]) -> bool {
-    let about = |word: &String| [".code", ".reason", ".message", ".details", "@", "-"].iter().any(|start| word.starts_with(start));
+    let about = |word: &String| {
+        [".code", ".reason", ".message", ".details", "@", "-"].iter().any(|start| word.starts_with(start))
+    };
     select.iter().any(|word| about(word) || word == ".")
 }
 

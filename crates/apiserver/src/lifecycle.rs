@@ -1,0 +1,146 @@
+//! What follows from a write: garbage collection, the end of namespaces, and kinds that come and go with their definitions.
+//!
+//! On a large installation controllers do this some time later. Here it is settled before the next request is answered: the same
+//! objects go, in an order that is the same on every run. Work is queued with the server, not with the request, so that a client
+//! that hangs up cannot leave it half done.
+
+mod definitions;
+mod garbage;
+mod namespaces;
+
+pub(crate) use definitions::mark_definition;
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+use crate::kind::Kind;
+use crate::server::ApiServer;
+use crate::status::ApiError;
+use crate::store::{Entry, Key, Resource};
+
+/// Something that may follow from a write.
+#[derive(Debug, Clone)]
+enum Task {
+    /// An object is gone: who depended on it, who waited for it?
+    Gone {
+        /// The uid that is no more.
+        uid: Box<str>,
+        /// Whom it named as owners.
+        owners: Vec<Value>,
+        /// What it was.
+        resource: Resource,
+        /// Where it was.
+        key: Key,
+    },
+    /// An object is to go once something else is done.
+    Deleting(Resource, Key),
+    /// An object names owners: are they there?
+    Owned(Resource, Key),
+    /// A definition of a kind was written.
+    Defined(Key),
+}
+
+/// The work that is left.
+#[derive(Default)]
+pub(crate) struct Queue(Mutex<VecDeque<Task>>);
+
+impl Queue {
+    fn push(&self, task: Task) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(task);
+    }
+
+    fn pop(&self) -> Option<Task> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+/// A task that is worked on. If the work is dropped half-way, the task goes back to the queue.
+struct InHand<'a> {
+    queue: &'a Queue,
+    task: Option<Task>,
+}
+
+impl Drop for InHand<'_> {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take() {
+            self.queue.0.lock().unwrap_or_else(PoisonError::into_inner).push_front(task);
+        }
+    }
+}
+
+pub(crate) const CUSTOM_RESOURCE_DEFINITIONS: &str = "customresourcedefinitions.apiextensions.k8s.io";
+pub(crate) const FOREGROUND: &str = "foregroundDeletion";
+pub(crate) const ORPHAN: &str = "orphan";
+
+impl ApiServer {
+    /// Notes what may follow from a committed write. Most writes have no consequences and cost nothing here.
+    pub(crate) fn note_write(&self, kind: &Kind, entry: &Entry) {
+        let reference = || (kind.resource.clone(), entry.key.clone());
+        if &*kind.resource == CUSTOM_RESOURCE_DEFINITIONS {
+            self.queue().push(Task::Defined(entry.key.clone()));
+        }
+        if entry.deleting {
+            let (resource, key) = reference();
+            self.queue().push(Task::Deleting(resource, key));
+        }
+        if !entry.owners.is_empty() {
+            let (resource, key) = reference();
+            self.queue().push(Task::Owned(resource, key));
+        }
+    }
+
+    /// Notes that an object is gone.
+    pub(crate) fn note_removal(&self, kind: &Kind, entry: &Entry, last: &Value) {
+        let owners = last["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        let (resource, key) = (kind.resource.clone(), entry.key.clone());
+        self.queue().push(Task::Gone { uid: entry.uid.clone(), owners, resource, key });
+    }
+
+    /// Works until nothing follows any more.
+    pub(crate) async fn settle(&self) {
+        if self.queue().is_empty() {
+            return;
+        }
+        while let Some(task) = self.queue().pop() {
+            let mut in_hand = InHand { queue: self.queue(), task: Some(task.clone()) };
+            // A refusal (somebody wrote in between, or a webhook objects) leaves the object as it is; whatever changes it next
+            // brings it here again.
+            if let Err(refusal) = self.follow(&task).await {
+                tracing::debug!(?task, %refusal, "a consequence of a write was refused");
+            }
+            in_hand.task = None;
+        }
+    }
+
+    async fn follow(&self, task: &Task) -> Result<(), ApiError> {
+        if let Task::Gone { resource, key, .. } = task
+            && &**resource == CUSTOM_RESOURCE_DEFINITIONS
+        {
+            self.undefine(key);
+        }
+        let controllers = self.options().controllers;
+        match task {
+            Task::Gone { resource, .. } if !controllers => self.definition_may_go(resource).await,
+            Task::Deleting(resource, key) if !controllers => self.delete_instances(resource, key).await,
+            Task::Owned(..) if !controllers => Ok(()),
+            Task::Gone { uid, owners, resource, key } => {
+                self.after_removal(uid, owners, key).await?;
+                self.namespace_may_be_empty(key).await?;
+                self.definition_may_go(resource).await
+            }
+            Task::Deleting(resource, key) => {
+                self.delete_dependents_first(resource, key).await?;
+                self.empty_namespace(resource, key).await?;
+                self.delete_instances(resource, key).await
+            }
+            Task::Owned(resource, key) => self.check_owners(resource, key).await,
+            Task::Defined(key) => self.define(key).await,
+        }
+    }
+}

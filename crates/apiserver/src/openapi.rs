@@ -1,0 +1,169 @@
+//! OpenAPI v3: what kubectl reads before it applies, diffs or explains.
+//!
+//! One document for each group and version. Built-in kinds are published from the facts that their schemas are compiled from,
+//! custom resources from their definitions. A path says no more than clients read: which kind it serves, and which parameters
+//! a write takes (from `fieldValidation` kubectl learns that the server checks fields itself).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use http::{Response, StatusCode};
+use serde_json::{Map, Value, json};
+
+use crate::body::{self, Body};
+use crate::kind::{Kind, Origin, Registry, builtins};
+use crate::server::ApiServer;
+use crate::status::ApiError;
+
+const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+const REF: &str = "#/components/schemas/";
+
+impl ApiServer {
+    /// `/openapi/v3`: the list of documents.
+    pub(crate) fn openapi_index(&self) -> Response<Body> {
+        let registry = self.registry();
+        let mut paths = Map::new();
+        for group in registry.groups() {
+            for version in registry.versions(group) {
+                let path = if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") };
+                let digest = digest(&serde_json::to_vec(&document(&registry, group, version)).unwrap_or_default());
+                let url = format!("/openapi/v3/{path}?hash={digest:016X}");
+                paths.insert(path, json!({"serverRelativeURL": url}));
+            }
+        }
+        body::json(StatusCode::OK, &json!({"paths": paths}))
+    }
+
+    /// `/openapi/v3/apis/apps/v1`: one document.
+    pub(crate) fn openapi(&self, group: &str, version: &str) -> Result<Response<Body>, ApiError> {
+        let registry = self.registry();
+        if !registry.has_version(group, version) {
+            return Err(ApiError::no_such_path());
+        }
+        Ok(body::json(StatusCode::OK, &document(&registry, group, version)))
+    }
+}
+
+fn document(registry: &Registry, group: &str, version: &str) -> Value {
+    let mut schemas = BTreeMap::new();
+    let mut wanted = BTreeSet::new();
+    let mut paths = Map::new();
+    for kind in registry.kinds(group, version) {
+        add_paths(kind, &mut paths);
+        match &kind.origin {
+            Origin::Builtin(builtin) => {
+                wanted.insert(builtin.definition.to_owned());
+            }
+            Origin::Custom(custom) => {
+                wanted.insert(OBJECT_META.to_owned());
+                schemas.insert(definition_name(kind), published(kind, &custom.published));
+            }
+        }
+    }
+    add_definitions(wanted, &mut schemas);
+    json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": crate::respond::GIT_VERSION},
+        "paths": paths,
+        "components": {"schemas": schemas},
+    })
+}
+
+/// Built-in definitions, and all that they refer to.
+fn add_definitions(mut wanted: BTreeSet<String>, schemas: &mut BTreeMap<String, Value>) {
+    let Some(definitions) = builtins::definitions() else { return };
+    while let Some(name) = wanted.pop_first() {
+        if let Some(schema) = definitions.raw(&name).filter(|_| !schemas.contains_key(&name)) {
+            references(schema, &mut wanted);
+            schemas.insert(name, schema.clone());
+        }
+    }
+}
+
+fn references(schema: &Value, found: &mut BTreeSet<String>) {
+    match schema {
+        Value::Object(fields) => {
+            if let Some(name) = fields.get("$ref").and_then(Value::as_str).and_then(|target| target.strip_prefix(REF)) {
+                found.insert(name.to_owned());
+            }
+            fields.values().for_each(|field| references(field, found));
+        }
+        Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+        _ => {}
+    }
+}
+
+/// `dev.windlass.v1alpha1.ClusterUpdate`: the group backwards.
+fn definition_name(kind: &Kind) -> String {
+    let reversed: Vec<&str> = kind.group.rsplit('.').collect();
+    format!("{}.{}.{}", reversed.join("."), kind.version, kind.kind)
+}
+
+fn group_version_kind(kind: &Kind) -> Value {
+    json!({"group": kind.group, "version": kind.version, "kind": kind.kind})
+}
+
+/// A custom resource's schema with the fields that every object has.
+fn published(kind: &Kind, schema: &Value) -> Value {
+    let mut schema = if schema.is_object() { schema.clone() } else { json!({"type": "object"}) };
+    if !schema["properties"].is_object() {
+        schema["properties"] = json!({});
+    }
+    let text = |description: &str| json!({"type": "string", "description": description});
+    schema["properties"]["apiVersion"] = text("The group and version of this object's schema.");
+    schema["properties"]["kind"] = text("The kind of this object.");
+    schema["properties"]["metadata"] = json!({
+        "description": "Name, namespace, labels and everything else that all objects have.",
+        "allOf": [{"$ref": format!("{REF}{OBJECT_META}")}],
+    });
+    schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(kind)]);
+    schema
+}
+
+fn add_paths(kind: &Kind, paths: &mut Map<String, Value>) {
+    let root = if kind.group.is_empty() {
+        format!("/api/{}", kind.version)
+    } else {
+        format!("/apis/{}/{}", kind.group, kind.version)
+    };
+    let scope = if kind.namespaced { "/namespaces/{namespace}" } else { "" };
+    let collection = format!("{root}{scope}/{}", kind.plural);
+    let name = match &kind.origin {
+        Origin::Builtin(builtin) => builtin.definition.to_owned(),
+        Origin::Custom(_) => definition_name(kind),
+    };
+    let operation = |action: &str, parameters: &[&str]| {
+        let parameters: Vec<Value> = parameters
+            .iter()
+            .map(|name| json!({"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": true}}))
+            .collect();
+        let content = json!({"application/json": {"schema": {"$ref": format!("{REF}{name}")}}});
+        json!({
+            "x-kubernetes-action": action, "x-kubernetes-group-version-kind": group_version_kind(kind),
+            "parameters": parameters,
+            "responses": {"200": {"description": "OK", "content": content}},
+        })
+    };
+    let written = ["dryRun", "fieldManager", "fieldValidation"];
+    let patched = ["dryRun", "fieldManager", "fieldValidation", "force"];
+    paths.insert(
+        collection.clone(),
+        json!({
+            "get": operation("list", &["labelSelector", "fieldSelector", "limit", "continue", "watch"]),
+            "post": operation("post", &written),
+        }),
+    );
+    paths.insert(
+        format!("{collection}/{{name}}"),
+        json!({
+            "get": operation("get", &[]),
+            "put": operation("put", &written),
+            "patch": operation("patch", &patched),
+            "delete": operation("delete", &["dryRun", "propagationPolicy"]),
+        }),
+    );
+}
+
+/// FNV-1a: tells documents apart, no more.
+fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,190 @@
+//! The server: a tower service without a socket. Everything it knows hangs here.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use jiff::Timestamp;
+
+use crate::admission::Admission;
+use crate::body::Body;
+use crate::identity::Identities;
+use crate::kind::{Kind, Registry};
+use crate::lifecycle;
+use crate::store::{Entry, Key, Retention, Store};
+use crate::subresource::Subresource;
+
+/// Where "now" comes from.
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// What a server is made with.
+#[derive(Clone)]
+pub struct Options {
+    /// The clock. Tests and rehearsals give a virtual one.
+    pub now: Now,
+    /// What uids and generated names are made from: the same seed and the same requests give the same answers.
+    pub seed: u64,
+    /// How much history is kept for watches and paged lists.
+    pub retention: Retention,
+    /// Whether the server does what controllers do elsewhere: collect garbage, and empty namespaces that are to go. Without
+    /// it the server is what a bare kube-apiserver is.
+    pub controllers: bool,
+    /// Larger request bodies are refused. Kubernetes takes 3 MiB.
+    pub body_bytes_max: usize,
+}
+
+impl Default for Options {
+    /// The system's clock and a fixed seed.
+    fn default() -> Self {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place where a server that was given no clock takes the system's"
+        )]
+        let now = Arc::new(Timestamp::now);
+        Self { now, seed: 0, retention: Retention::default(), controllers: true, body_bytes_max: 3 * 1024 * 1024 }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options").field("seed", &self.seed).finish_non_exhaustive()
+    }
+}
+
+/// An API server in this process. Cheap to clone: clones are the same server.
+#[derive(Clone)]
+pub struct ApiServer(Arc<Inner>);
+
+struct Inner {
+    options: Options,
+    store: Store,
+    registry: RwLock<Arc<Registry>>,
+    subresources: RwLock<BTreeMap<(String, String), Arc<dyn Subresource>>>,
+    admission: Admission,
+    identities: Identities,
+    queue: lifecycle::Queue,
+}
+
+impl ApiServer {
+    /// A server with the built-in kinds and the namespaces that every cluster has.
+    pub fn new(options: Options) -> Self {
+        let store = Store::new(options.retention);
+        let identities = Identities::new(options.seed);
+        let server = Self::assemble(options, store, identities, crate::kind::builtins::registry());
+        server.create_first_objects();
+        server
+    }
+
+    fn assemble(options: Options, store: Store, identities: Identities, registry: Arc<Registry>) -> Self {
+        let server = Self(Arc::new(Inner {
+            options,
+            store,
+            registry: RwLock::new(registry),
+            subresources: RwLock::default(),
+            admission: Admission::default(),
+            identities,
+            queue: lifecycle::Queue::default(),
+        }));
+        crate::subresource::register(&server);
+        server
+    }
+
+    /// A server of its own with the same objects and kinds, at the same revision. Webhooks and watches stay behind.
+    pub fn fork(&self, options: Options) -> Self {
+        let identities = self.0.identities.fork(options.seed);
+        let fork = Self::assemble(options, self.0.store.fork(), identities, self.registry());
+        fork.0.subresources.write().unwrap_or_else(PoisonError::into_inner).clone_from(&self.subresources());
+        fork
+    }
+
+    /// The objects, for simulators and invariants that read them directly.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// The kinds that are served right now.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.0.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The webhooks, to add to.
+    pub fn admission(&self) -> &Admission {
+        &self.0.admission
+    }
+
+    /// Adds something that can be done with objects of a resource, such as `log` of `pods`. It replaces one of that name.
+    pub fn add_subresource(&self, resource: &str, name: &str, subresource: Arc<dyn Subresource>) {
+        let mut all = self.0.subresources.write().unwrap_or_else(PoisonError::into_inner);
+        all.insert((resource.to_owned(), name.to_owned()), subresource);
+    }
+
+    /// All subresources that were added, by resource and name.
+    pub fn subresources(&self) -> BTreeMap<(String, String), Arc<dyn Subresource>> {
+        self.0.subresources.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn subresource(&self, resource: &str, name: &str) -> Option<Arc<dyn Subresource>> {
+        let all = self.0.subresources.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(&(resource.to_owned(), name.to_owned())).cloned()
+    }
+
+    /// The clock's time.
+    pub fn now(&self) -> Timestamp {
+        (self.0.options.now)()
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
+    pub(crate) fn identities(&self) -> &Identities {
+        &self.0.identities
+    }
+
+    pub(crate) fn queue(&self) -> &lifecycle::Queue {
+        &self.0.queue
+    }
+
+    /// Replaces the kinds by a changed copy.
+    pub(crate) fn change_registry(&self, change: impl FnOnce(&mut Registry)) {
+        let mut current = self.0.registry.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut current));
+    }
+
+    /// An object and its kind in the version that it is stored in.
+    pub(crate) fn stored(&self, resource: &str, key: &Key) -> Option<(Arc<Kind>, Arc<Entry>)> {
+        let entry = self.store().get(resource, key)?;
+        let kind = self.registry().stored(resource)?.clone();
+        Some((kind, entry))
+    }
+}
+
+impl fmt::Debug for ApiServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApiServer").field("revision", &self.store().revision()).finish_non_exhaustive()
+    }
+}
+
+impl<B> tower::Service<Request<B>> for ApiServer
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+    B::Error: fmt::Display,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let server = self.clone();
+        Box::pin(async move { Ok(server.respond(request).await) })
+    }
+}

@@ -1,0 +1,151 @@
+//! One object as it is kept: bytes, and the few facts that selectors and garbage collection ask for all the time.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use bytes::Bytes;
+use serde_json::Value;
+
+/// Which object: the name, and the namespace (empty for kinds without one).
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Key {
+    /// The namespace, or nothing.
+    pub namespace: Box<str>,
+    /// The name.
+    pub name: Box<str>,
+}
+
+impl Key {
+    /// The key of an object.
+    pub fn new(namespace: &str, name: &str) -> Self {
+        Self { namespace: namespace.into(), name: name.into() }
+    }
+}
+
+impl Ord for Key {
+    /// The order of `namespace/name` as one string, which is the order in which Kubernetes lists: `a-b/x` comes before `a/x`.
+    fn cmp(&self, other: &Self) -> Ordering {
+        if self.namespace == other.namespace {
+            return self.name.cmp(&other.name);
+        }
+        let joined = |key: &'_ Self| key.namespace.len();
+        let shared = joined(self).min(joined(other));
+        let (a, b) = (self.namespace.as_bytes(), other.namespace.as_bytes());
+        a[..shared].cmp(&b[..shared]).then_with(|| {
+            let separator = b'/';
+            a.get(shared).unwrap_or(&separator).cmp(b.get(shared).unwrap_or(&separator))
+        })
+    }
+}
+
+impl PartialOrd for Key {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.namespace.is_empty() { f.write_str(&self.name) } else { write!(f, "{}/{}", self.namespace, self.name) }
+    }
+}
+
+/// An owner that an object names. Whether it exists is another question.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Owner {
+    /// The owner's uid: the only thing that identifies it.
+    pub uid: Box<str>,
+    /// The owner waits for this object when it is deleted in the foreground.
+    pub blocks: bool,
+}
+
+/// An object at one revision. Immutable, shared by the table, the log and every reader.
+#[derive(Debug)]
+pub struct Entry {
+    /// Which object.
+    pub key: Key,
+    /// The revision of this state, which is its resourceVersion.
+    pub revision: u64,
+    /// The object as JSON *without* `apiVersion` and `kind`: those depend on who asks, and are put in front on the way out.
+    pub json: Bytes,
+    /// The uid.
+    pub uid: Box<str>,
+    /// The labels, sorted by key.
+    pub labels: Box<[(Box<str>, Box<str>)]>,
+    /// The owners.
+    pub owners: Box<[Owner]>,
+    /// The object has a deletionTimestamp.
+    pub deleting: bool,
+}
+
+impl Entry {
+    /// Turns an object into an entry, writing the revision into its metadata.
+    pub(super) fn new(key: Key, revision: u64, mut object: Value) -> Self {
+        if let Value::Object(fields) = &mut object {
+            fields.remove("apiVersion");
+            fields.remove("kind");
+        }
+        if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+            metadata.insert("resourceVersion".into(), Value::String(revision.to_string()));
+        }
+        let metadata = &object["metadata"];
+        let uid = metadata["uid"].as_str().unwrap_or_default().into();
+        let labels = match &metadata["labels"] {
+            Value::Object(labels) => {
+                labels.iter().map(|(k, v)| (k.as_str().into(), v.as_str().unwrap_or_default().into())).collect()
+            }
+            _ => Box::default(),
+        };
+        let owners = match &metadata["ownerReferences"] {
+            Value::Array(owners) => owners.iter().map(Owner::from_value).collect(),
+            _ => Box::default(),
+        };
+        let deleting = !metadata["deletionTimestamp"].is_null();
+        // Serialising a tree of JSON values into memory has no way to fail.
+        let json = serde_json::to_vec(&object).unwrap_or_default().into();
+        Self { key, revision, json, uid, labels, owners, deleting }
+    }
+
+    /// The value of a label.
+    pub fn label(&self, key: &str) -> Option<&str> {
+        self.labels.binary_search_by(|(k, _)| (**k).cmp(key)).ok().map(|i| &*self.labels[i].1)
+    }
+
+    /// The same object, said to be of another revision: a watcher whose selection it left is told when.
+    pub fn at_revision(&self, revision: u64) -> Self {
+        Self::new(self.key.clone(), revision, self.to_value("", ""))
+    }
+
+    /// The object as a tree, with its `apiVersion` and `kind`.
+    pub fn to_value(&self, api_version: &str, kind: &str) -> Value {
+        // The bytes were written by `Entry::new`, from a tree.
+        let mut value: Value = serde_json::from_slice(&self.json).unwrap_or_default();
+        if let Value::Object(fields) = &mut value {
+            fields.insert("apiVersion".into(), api_version.into());
+            fields.insert("kind".into(), kind.into());
+        }
+        value
+    }
+
+    /// Appends the object as JSON; `head` is `"apiVersion":…,"kind":…,`, or nothing.
+    pub fn write_json(&self, head: &[u8], out: &mut Vec<u8>) {
+        out.push(b'{');
+        out.extend_from_slice(head);
+        out.extend_from_slice(&self.json[1..]);
+    }
+}
+
+impl Owner {
+    fn from_value(reference: &Value) -> Self {
+        Self {
+            uid: reference["uid"].as_str().unwrap_or_default().into(),
+            blocks: reference["blockOwnerDeletion"].as_bool().unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Create.
+
+use std::sync::Arc;
+
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use super::Call;
+use super::call::Shown;
+use super::write::{Intent, Written, metadata};
+use crate::admission::Operation;
+use crate::body::{Body, warn};
+use crate::builtin::Verbs;
+use crate::field::FieldError;
+use crate::kind::{Kind, Origin};
+use crate::query::{Query, WriteOptions};
+use crate::server::ApiServer;
+use crate::status::{ApiError, Cause};
+use crate::store::{Expect, Key};
+
+/// How often a generated name that is taken is replaced by another.
+const NAME_TRIES: usize = 8;
+
+impl ApiServer {
+    /// Makes a new object.
+    pub(crate) async fn create(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        let options = WriteOptions::create(&Query::parse(&call.query))?;
+        let kind = &call.kind;
+        let decoded = self.decode(call)?;
+        let mut object = decoded.object;
+        check_kind(kind, &mut object)?;
+        let mut warnings = Vec::new();
+        if !kind.is_custom() {
+            // Before defaults: they begin a status of their own.
+            drop_status(kind, &mut object);
+        }
+        Self::shape(kind, &mut object, options.field_validation, decoded.oddities, &mut warnings)
+            .map_err(|unfit| unfit.in_body(kind))?;
+        if kind.builtin().is_some_and(|builtin| builtin.verbs == Verbs::CreateOnly) {
+            let answer = crate::reviews::answer(self, kind, object, &call.user);
+            return self.show(call, StatusCode::CREATED, &Shown::Imagined(answer));
+        }
+        place(call, &mut object)?;
+        let manager = call.manager(options.field_manager.as_deref());
+        let intent = call.intent(&manager, options.dry_run);
+        let written = self.create_object(&intent, object, warnings).await?;
+        let mut response = self.show(call, StatusCode::CREATED, &written.shown)?;
+        warn(&mut response, &written.warnings);
+        Ok(response)
+    }
+
+    /// Makes a new object that has its shape and its place.
+    pub(crate) async fn create_object(
+        &self,
+        intent: &Intent<'_>,
+        mut object: Value,
+        mut warnings: Vec<String>,
+    ) -> Result<Written, ApiError> {
+        if metadata(&mut object).get("resourceVersion").is_some_and(|version| version != "" && !version.is_null()) {
+            return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
+        }
+        dedup_owners(&mut object, &mut warnings);
+        self.own(intent, None, &mut object);
+        self.finish_create(intent, object, warnings, Operation::Create).await
+    }
+
+    /// The part of a create that comes after field ownership: an apply that makes an object comes in here.
+    pub(crate) async fn finish_create(
+        &self,
+        intent: &Intent<'_>,
+        mut object: Value,
+        mut warnings: Vec<String>,
+        operation: Operation,
+    ) -> Result<Written, ApiError> {
+        let kind = intent.kind;
+        let generated = self.name(&mut object);
+        self.check_namespace(intent, object["metadata"]["name"].as_str().unwrap_or_default())?;
+        self.admit(intent, operation, &mut object, None, &mut warnings).await?;
+        self.prepare_create(kind, &mut object);
+        Self::check(kind, &object, None, "")?;
+        warnings.extend(kind.warnings(&object));
+        self.review(intent, operation, Some(&object), None, &mut warnings).await?;
+        if intent.dry_run {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            let key = Key::new(intent.namespace, name);
+            if self.store().get(&kind.resource, &key).is_some() {
+                return Err(ApiError::already_exists(&kind.plural, &kind.group, name));
+            }
+            return Ok(Written { shown: Shown::Imagined(object), warnings });
+        }
+        for _ in 0..NAME_TRIES {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let namespace = if kind.namespaced { intent.namespace } else { "" };
+            let key = Key::new(namespace, &name);
+            // Only a name that the server makes can be tried again, so only then is a copy kept.
+            let spare = if generated { Some(object.clone()) } else { None };
+            match (self.commit(kind, &key, Expect::Absent, object).await?, spare) {
+                (Ok(entry), _) => return Ok(Written { shown: Shown::Stored(entry), warnings }),
+                (Err(_), None) => return Err(ApiError::already_exists(&kind.plural, &kind.group, &name)),
+                (Err(_), Some(again)) => object = again,
+            }
+            metadata(&mut object).remove("name");
+            self.name(&mut object);
+        }
+        Err(ApiError::already_exists(
+            &kind.plural,
+            &kind.group,
+            object["metadata"]["name"].as_str().unwrap_or_default(),
+        ))
+    }
+
+    /// Makes a name from `generateName`, if that is how the object is named.
+    fn name(&self, object: &mut Value) -> bool {
+        let metadata = metadata(object);
+        let named = metadata.get("name").and_then(Value::as_str).is_some_and(|name| !name.is_empty());
+        match metadata.get("generateName").and_then(Value::as_str) {
+            Some(prefix) if !named && !prefix.is_empty() => {
+                // 63 characters are what a label value takes; five of them are the suffix.
+                let end =
+                    (0..=prefix.len().min(58)).rev().find(|end| prefix.is_char_boundary(*end)).unwrap_or_default();
+                let name = format!("{}{}", &prefix[..end], self.identities().suffix());
+                metadata.insert("name".into(), name.into());
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Nothing new comes into a namespace that does not exist, or that is to go.
+    fn check_namespace(&self, intent: &Intent<'_>, name: &str) -> Result<(), ApiError> {
+        let kind = intent.kind;
+        if !kind.namespaced {
+            return Ok(());
+        }
+        let namespace = intent.namespace;
+        match self.store().get("namespaces", &Key::new("", namespace)) {
+            None => Err(ApiError::not_found("namespaces", "", namespace)),
+            Some(entry) if entry.deleting => {
+                let why =
+                    format!("unable to create new content in namespace {namespace} because it is being terminated");
+                let cause = Cause {
+                    reason: "NamespaceTerminating".into(),
+                    message: format!("namespace {namespace} is being terminated"),
+                    field: "metadata.namespace".into(),
+                };
+                Err(ApiError::forbidden(&kind.plural, &kind.group, name, &why).with_causes(vec![cause]))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// What the server decides about a new object.
+    fn prepare_create(&self, kind: &Kind, object: &mut Value) {
+        let fields = metadata(object);
+        for decided in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "resourceVersion"] {
+            fields.remove(decided);
+        }
+        fields.insert("creationTimestamp".into(), crate::time::format(self.now()).into());
+        fields.insert("uid".into(), self.identities().uid().into());
+        let counts = match &kind.origin {
+            Origin::Builtin(builtin) => builtin.generation,
+            Origin::Custom(_) => true,
+        };
+        if counts {
+            fields.insert("generation".into(), 1.into());
+        }
+        if kind.is_custom() {
+            drop_status(kind, object);
+        }
+        if let Origin::Builtin(builtin) = &kind.origin {
+            (builtin.prepare)(object, None);
+        }
+    }
+
+    /// What every cluster has from the start: its namespaces.
+    pub(crate) fn create_first_objects(&self) {
+        let Some(kind) = self.registry().stored("namespaces").cloned() else { return };
+        for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+            let mut object = serde_json::json!({
+                "apiVersion": kind.api_version, "kind": kind.kind, "metadata": {"name": name},
+            });
+            Self::fill(&kind, &mut object);
+            self.prepare_create(&kind, &mut object);
+            // The store is empty: nothing can be in the way.
+            drop(self.store().put(&kind.resource, &Key::new("", name), Expect::Absent, object, self.now()));
+        }
+        // As on any server that has run for a while, history does not reach back to the beginning.
+        self.store().compact(self.store().revision());
+    }
+}
+
+/// A new object brings no status, where that is written apart.
+pub(crate) fn drop_status(kind: &Kind, object: &mut Value) {
+    let brings_status = kind.builtin().is_some_and(|builtin| builtin.status_on_create);
+    if kind.status
+        && !brings_status
+        && let Value::Object(object) = object
+    {
+        object.remove("status");
+    }
+}
+
+/// The kind and version in the body must be those of the path; a built-in may leave them out.
+pub(crate) fn check_kind(kind: &Arc<Kind>, object: &mut Value) -> Result<(), ApiError> {
+    let Value::Object(fields) = object else {
+        return Err(ApiError::bad_request(format!(
+            "{0} in version {1:?} cannot be handled as a {0}: json: cannot unmarshal into Go value of type {0}",
+            kind.kind, kind.version
+        )));
+    };
+    let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default();
+    let (version, name) = (text("apiVersion"), text("kind"));
+    if kind.is_custom() && name.is_empty() {
+        let sent = serde_json::to_string(&fields).unwrap_or_default();
+        let end = (0..=sent.len().min(30)).rev().find(|end| sent.is_char_boundary(*end)).unwrap_or_default();
+        let start = if sent.len() > 30 { format!("{} ...", &sent[..end]) } else { sent.clone() };
+        return Err(ApiError::bad_request(format!(
+            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{sent}' ({start})",
+            kind.kind
+        )));
+    }
+    if !kind.is_custom() {
+        check_builtin(kind, version, name)?;
+    }
+    if kind.is_custom() && version != kind.api_version {
+        return Err(ApiError::bad_request(format!(
+            "the API version in the data ({version}) does not match the expected API version ({})",
+            kind.api_version
+        )));
+    }
+    if kind.is_custom() && name != kind.kind {
+        let named = fields.get("metadata").and_then(|metadata| metadata["name"].as_str()).unwrap_or_default();
+        let error = FieldError::invalid("kind", name, format!("must be {}", kind.kind));
+        return Err(ApiError::invalid(name, &kind.group, named, &[error]));
+    }
+    fields.insert("apiVersion".into(), kind.api_version.as_str().into());
+    fields.insert("kind".into(), kind.kind.as_str().into());
+    Ok(())
+}
+
+/// A built-in's kind and version are known to the decoder, which says what it found.
+fn check_builtin(kind: &Kind, version: &str, name: &str) -> Result<(), ApiError> {
+    let (version, name) = match (version, name) {
+        ("", "") => return Ok(()),
+        (version, "") => (version, kind.kind.as_str()),
+        ("", name) => (kind.api_version.as_str(), name),
+        both => both,
+    };
+    if version == kind.api_version && name == kind.kind {
+        return Ok(());
+    }
+    let short = version.rsplit('/').next().unwrap_or_default();
+    let group = version.rsplit_once('/').map_or("", |(group, _)| group);
+    let known = crate::kind::builtins::registry().find_kind(group, short, name).is_some();
+    let package = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
+    let why = if known {
+        format!("converting ({short}.{name}) to ({package}.{}): unknown conversion", kind.kind)
+    } else {
+        format!("no kind {name:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
+    };
+    Err(ApiError::bad_request(format!("{name} in version {short:?} cannot be handled as a {}: {why}", kind.kind)))
+}
+
+/// Puts an object into the namespace that the path names.
+pub(crate) fn place(call: &Call, object: &mut Value) -> Result<(), ApiError> {
+    let kind = &call.kind;
+    let fields = metadata(object);
+    let given = fields.get("namespace").and_then(Value::as_str).unwrap_or_default();
+    if !kind.namespaced {
+        fields.remove("namespace");
+        return Ok(());
+    }
+    if call.namespace.is_empty() {
+        let why = "an empty namespace may not be set during creation";
+        return Err(ApiError::invalid(
+            &kind.kind,
+            &kind.group,
+            fields.get("name").and_then(Value::as_str).unwrap_or_default(),
+            &[FieldError::required("metadata.namespace", why)],
+        ));
+    }
+    if !given.is_empty() && given != call.namespace {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    fields.insert("namespace".into(), call.namespace.as_str().into());
+    Ok(())
+}
+
+/// An owner counts once.
+pub(crate) fn dedup_owners(object: &mut Value, warnings: &mut Vec<String>) {
+    let Some(owners) = metadata(object).get_mut("ownerReferences").and_then(Value::as_array_mut) else { return };
+    let mut seen: Vec<Value> = Vec::new();
+    let mut again = Vec::new();
+    owners.retain(|owner| {
+        let uid = owner["uid"].clone();
+        let known = seen.contains(&uid);
+        if known {
+            again.push(uid.as_str().unwrap_or_default().to_owned());
+        } else {
+            seen.push(uid);
+        }
+        !known
+    });
+    if !again.is_empty() {
+        warnings.push(format!(
+            ".metadata.ownerReferences contains duplicate entries; API server dedups owner references in 1.20+, and may \
+             reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: {}",
+            again.join(", ")
+        ));
+    }
+}

@@ -1,0 +1,210 @@
+//! Patch: an object is changed by a description of the change, or by server-side apply.
+
+use http::{Response, StatusCode, header};
+use serde_json::Value;
+
+use super::Call;
+use super::update::Proposal;
+use super::write::{Intent, Unfit, Written};
+use crate::admission::Operation;
+use crate::apply;
+use crate::body::{Body, warn};
+use crate::decode;
+use crate::kind::Kind;
+use crate::negotiate::{self, PatchType};
+use crate::patch::{json::JsonPatch, merge, strategic};
+use crate::query::{FieldValidation, Query, WriteOptions};
+use crate::server::ApiServer;
+use crate::status::ApiError;
+
+/// A change, read from the body.
+enum Change {
+    Json(JsonPatch),
+    Merge(Value),
+    Strategic(Value),
+}
+
+/// A change of whatever is there.
+struct Patched<'a> {
+    kind: &'a Kind,
+    change: Change,
+    validation: FieldValidation,
+}
+
+impl Proposal for Patched<'_> {
+    fn propose(&self, current: &Value, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
+        let mut object = current.clone();
+        let mut oddities = Vec::new();
+        match &self.change {
+            Change::Json(patch) => {
+                patch.apply(&mut object)?;
+                oddities.extend(patch.complaints.iter().cloned());
+            }
+            Change::Merge(patch) => merge::merge(&mut object, patch.clone()),
+            Change::Strategic(patch) => strategic::apply(&mut object, patch, &self.kind.schema)?,
+        }
+        if !object.is_object() || !object["metadata"].is_object() {
+            return Err(Unfit::Undecodable("the patched document is not an object".into()).in_patch(&object));
+        }
+        let sent = object.clone();
+        ApiServer::shape(self.kind, &mut object, self.validation, oddities, warnings)
+            .map_err(|unfit| unfit.in_patch(&sent))?;
+        keep_identity(self.kind, &mut object, current)?;
+        Ok(object)
+    }
+
+    fn owned(&self) -> bool {
+        false
+    }
+}
+
+/// A patch cannot make another object of an object.
+fn keep_identity(kind: &Kind, object: &mut Value, current: &Value) -> Result<(), ApiError> {
+    let text = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+    let (name, was) = (text(object, "name"), text(current, "name"));
+    if name != was {
+        return Err(ApiError::bad_request(format!(
+            "the name of the object ({name}) does not match the name on the URL ({was})"
+        )));
+    }
+    if text(object, "namespace") != text(current, "namespace") {
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    object["apiVersion"] = kind.api_version.as_str().into();
+    object["kind"] = kind.kind.as_str().into();
+    Ok(())
+}
+
+/// A configuration that its owner wants to see in the object.
+struct Applied<'a> {
+    server: &'a ApiServer,
+    call: &'a Call,
+    intent: &'a Intent<'a>,
+    configuration: Value,
+    force: bool,
+}
+
+impl Applied<'_> {
+    fn merge(&self, current: Option<&Value>, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
+        let kind = self.intent.kind;
+        let ownership = self.server.ownership(self.intent);
+        let mut object =
+            apply::apply(&ownership, current, self.configuration.clone(), self.force).map_err(ApiError::from)?;
+        if current.is_none() && !kind.is_custom() {
+            super::create::drop_status(kind, &mut object);
+        }
+        check_place(self.call, &self.configuration)?;
+        ApiServer::shape(kind, &mut object, FieldValidation::Ignore, Vec::new(), warnings)
+            .map_err(|unfit| unfit.in_body(kind))?;
+        Ok(object)
+    }
+}
+
+impl Proposal for Applied<'_> {
+    fn propose(&self, current: &Value, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
+        let mut object = self.merge(Some(current), warnings)?;
+        // A configuration may name the version that it was made for.
+        let sent = &self.configuration["metadata"]["resourceVersion"];
+        let version = if sent.is_null() { &current["metadata"]["resourceVersion"] } else { sent };
+        object["metadata"]["resourceVersion"] = version.clone();
+        Ok(object)
+    }
+
+    fn owned(&self) -> bool {
+        true
+    }
+}
+
+impl ApiServer {
+    /// Changes an object.
+    pub(crate) async fn patch(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        let type_ = negotiate::patch_type(call.header(header::CONTENT_TYPE), call.endpoint())?;
+        let options = WriteOptions::patch(&Query::parse(&call.query), type_)?;
+        let manager = call.manager(options.field_manager.as_deref());
+        let intent = call.intent(&manager, options.dry_run);
+        let validation = options.field_validation;
+        let change = match type_ {
+            PatchType::Apply => return self.apply(call, &intent, &options).await,
+            PatchType::Json => Change::Json(JsonPatch::parse(&call.body, validation)?),
+            PatchType::Merge => Change::Merge(merge::read(&call.body, validation)?),
+            PatchType::Strategic => Change::Strategic(merge::read(&call.body, validation)?),
+        };
+        let patched = Patched { kind: &call.kind, change, validation };
+        let written = self.replace(call, &intent, &patched, Vec::new()).await?;
+        self.answer(call, StatusCode::OK, &written)
+    }
+
+    /// Server-side apply.
+    async fn apply(
+        &self,
+        call: &Call,
+        intent: &Intent<'_>,
+        options: &WriteOptions,
+    ) -> Result<Response<Body>, ApiError> {
+        let kind = &call.kind;
+        let mut warnings = Vec::new();
+        let (configuration, oddities) = decode::yaml(&call.body).map_err(undecodable)?;
+        if !configuration.is_object() {
+            let found = crate::json_syntax::type_name(&configuration);
+            let why = format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}");
+            return Err(undecodable(format!("error unmarshaling JSON: while decoding JSON: {why}")));
+        }
+        match options.field_validation {
+            FieldValidation::Strict if !oddities.is_empty() => {
+                return Err(ApiError::bad_request(format!("error strict decoding YAML: {}", oddities.join(", "))));
+            }
+            FieldValidation::Warn => warnings.extend(oddities),
+            FieldValidation::Strict | FieldValidation::Ignore => {}
+        }
+        let applied = Applied { server: self, call, intent, configuration, force: options.force };
+        if self.store().get(&kind.resource, &call.key()).is_some() {
+            let written = self.replace(call, intent, &applied, warnings).await?;
+            return self.answer(call, StatusCode::OK, &written);
+        }
+        if !call.subresource.is_empty() {
+            return Err(call.not_found());
+        }
+        if applied.configuration["metadata"]["uid"].as_str().is_some_and(|uid| !uid.is_empty()) {
+            let why = "uid mismatch: the provided object specified uid %s, and no existing object was found";
+            let uid = applied.configuration["metadata"]["uid"].as_str().unwrap_or_default();
+            return Err(ApiError::conflict(&kind.plural, &kind.group, &call.name, &why.replace("%s", uid)));
+        }
+        let mut object = applied.merge(None, &mut warnings)?;
+        super::create::place(call, &mut object)?;
+        super::write::metadata(&mut object).insert("name".into(), call.name.as_str().into());
+        let written = self.finish_create(intent, object, warnings, Operation::Create).await?;
+        self.answer(call, StatusCode::CREATED, &written)
+    }
+
+    fn answer(&self, call: &Call, code: StatusCode, written: &Written) -> Result<Response<Body>, ApiError> {
+        let mut response = self.show(call, code, &written.shown)?;
+        warn(&mut response, &written.warnings);
+        Ok(response)
+    }
+}
+
+fn undecodable(why: String) -> ApiError {
+    ApiError::bad_request(format!("error decoding YAML: {why}"))
+}
+
+/// What is applied is an object of the path's name and namespace.
+fn check_place(call: &Call, configuration: &Value) -> Result<(), ApiError> {
+    let text = |field: &str| configuration["metadata"][field].as_str().unwrap_or_default();
+    let (name, namespace) = (text("name"), text("namespace"));
+    if name.is_empty() {
+        let why =
+            format!("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name);
+        return Err(ApiError::bad_request(why));
+    }
+    if name != call.name {
+        let why = format!("the name of the object ({name}) does not match the name on the URL ({})", call.name);
+        return Err(ApiError::bad_request(why));
+    }
+    if !namespace.is_empty() && namespace != call.namespace && call.kind.namespaced {
+        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(ApiError::bad_request(why));
+    }
+    Ok(())
+}

@@ -1,0 +1,274 @@
+//! Update: an object is replaced, or, through its status endpoint, its status is. Patches come in here too.
+
+use http::{Response, StatusCode};
+use serde_json::Value;
+
+use super::Call;
+use super::call::Shown;
+use super::create::{check_kind, dedup_owners, place};
+use super::write::{Intent, Written, metadata, nothing_keeps};
+use crate::admission::Operation;
+use crate::apply;
+use crate::body::{Body, warn};
+use crate::field::FieldError;
+use crate::kind::{Kind, Origin};
+use crate::query::{Query, WriteOptions};
+use crate::server::ApiServer;
+use crate::status::ApiError;
+use crate::store::{Entry, Expect};
+
+/// How often a write that names no version is tried again when others write at the same time.
+const TRIES: usize = 5;
+
+/// How the new object comes about.
+pub(crate) trait Proposal: Sync {
+    /// The object that should be stored, given the one that is. It has its shape, and field owners if [`Proposal::owned`] says so.
+    fn propose(&self, current: &Value, warnings: &mut Vec<String>) -> Result<Value, ApiError>;
+
+    /// Whether [`Proposal::propose`] has recorded the owners of fields itself.
+    fn owned(&self) -> bool;
+}
+
+/// A whole object, as sent.
+struct Replacement<'a> {
+    kind: &'a Kind,
+    object: Value,
+}
+
+impl Proposal for Replacement<'_> {
+    fn propose(&self, current: &Value, _: &mut Vec<String>) -> Result<Value, ApiError> {
+        let sent = &self.object["metadata"];
+        if let Some(uid) = sent["uid"].as_str().filter(|uid| !uid.is_empty() && current["metadata"]["uid"] != *uid) {
+            let found = current["metadata"]["uid"].as_str().unwrap_or_default();
+            let name = current["metadata"]["name"].as_str().unwrap_or_default();
+            let namespace = current["metadata"]["namespace"].as_str().unwrap_or_default();
+            let key = crate::store::Key::new(namespace, name);
+            let why = format!(
+                "StorageError: invalid object, Code: 4, Key: /registry/{}/{key}, ResourceVersion: 0, AdditionalErrorMsg: \
+                 Precondition failed: UID in precondition: {uid}, UID in object meta: {found}",
+                self.kind.plural
+            );
+            return Err(ApiError::conflict(&self.kind.plural, &self.kind.group, name, &why));
+        }
+        Ok(self.object.clone())
+    }
+
+    fn owned(&self) -> bool {
+        false
+    }
+}
+
+impl ApiServer {
+    /// Replaces an object, or its status.
+    pub(crate) async fn update(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        let options = WriteOptions::update(&Query::parse(&call.query))?;
+        let kind = &call.kind;
+        let decoded = self.decode(call)?;
+        let mut object = decoded.object;
+        check_kind(kind, &mut object)?;
+        let mut warnings = Vec::new();
+        Self::shape(kind, &mut object, options.field_validation, decoded.oddities, &mut warnings)
+            .map_err(|unfit| unfit.in_body(kind))?;
+        place(call, &mut object)?;
+        let named = object["metadata"]["name"].as_str().unwrap_or_default();
+        if named != call.name {
+            return Err(ApiError::bad_request(if named.is_empty() {
+                format!("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name)
+            } else {
+                format!("the name of the object ({named}) does not match the name on the URL ({})", call.name)
+            }));
+        }
+        let manager = call.manager(options.field_manager.as_deref());
+        let intent = call.intent(&manager, options.dry_run);
+        let exists = self.store().get(&kind.resource, &call.key()).is_some();
+        let makes = kind.builtin().is_some_and(|builtin| builtin.create_on_update) && call.subresource.is_empty();
+        let (code, written) = if makes && !exists {
+            metadata(&mut object).remove("resourceVersion");
+            (StatusCode::CREATED, self.create_object(&intent, object, warnings).await?)
+        } else {
+            (StatusCode::OK, self.replace(call, &intent, &Replacement { kind, object }, warnings).await?)
+        };
+        let mut response = self.show(call, code, &written.shown)?;
+        warn(&mut response, &written.warnings);
+        Ok(response)
+    }
+
+    /// Replaces an object by a proposal, again and again while others write at the same time, unless the proposal names the
+    /// version that it is made for.
+    pub(crate) async fn replace(
+        &self,
+        call: &Call,
+        intent: &Intent<'_>,
+        proposal: &dyn Proposal,
+        warnings: Vec<String>,
+    ) -> Result<Written, ApiError> {
+        let key = call.key();
+        for _ in 0..TRIES {
+            let entry = self.store().get(&intent.kind.resource, &key).ok_or_else(|| call.not_found())?;
+            let current = Self::load(intent.kind, &entry);
+            let mut warnings = warnings.clone();
+            let mut object = proposal.propose(&current, &mut warnings)?;
+            let pinned = self.check_version(call, &entry, &object)?;
+            if let Some(shown) =
+                self.replace_once(intent, &entry, &current, &mut object, proposal.owned(), &mut warnings).await?
+            {
+                return Ok(Written { shown, warnings });
+            }
+            if pinned {
+                break;
+            }
+        }
+        Err(call.stale())
+    }
+
+    /// Whether the object names the version that it replaces. It must, where a kind does not take anything on trust.
+    fn check_version(&self, call: &Call, entry: &Entry, object: &Value) -> Result<bool, ApiError> {
+        let kind = &call.kind;
+        match object["metadata"]["resourceVersion"].as_str().filter(|version| !version.is_empty()) {
+            Some("0") | None if kind.unconditional_update() => Ok(false),
+            Some(version) if version.parse() == Ok(entry.revision) => Ok(true),
+            Some(version) if version.parse::<u64>().is_err() => {
+                let error =
+                    FieldError::invalid("metadata.resourceVersion", version, "must be a valid resource version");
+                Err(Self::invalid(kind, object, &[error]))
+            }
+            Some(_) => Err(call.stale()),
+            None => {
+                let error = FieldError::invalid("metadata.resourceVersion", 0, "must be specified for an update");
+                Err(ApiError::invalid(&kind.plural, &kind.group, &call.name, &[error]))
+            }
+        }
+    }
+
+    /// One try; `None` means that somebody else wrote first.
+    async fn replace_once(
+        &self,
+        intent: &Intent<'_>,
+        entry: &Entry,
+        current: &Value,
+        object: &mut Value,
+        owned: bool,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Shown>, ApiError> {
+        let kind = intent.kind;
+        dedup_owners(object, warnings);
+        if !owned {
+            self.own(intent, Some(current), object);
+        }
+        self.admit(intent, Operation::Update, object, Some(current), warnings).await?;
+        prepare_update(kind, intent.subresource, object, current);
+        metadata(object).insert("resourceVersion".into(), current["metadata"]["resourceVersion"].clone());
+        Self::check(kind, object, Some(current), intent.subresource)?;
+        warnings.extend(kind.warnings(object));
+        self.review(intent, Operation::Update, Some(object), Some(current), warnings).await?;
+        apply::keep_times(current, object);
+        if object == current || intent.dry_run {
+            return Ok(Some(Shown::Imagined(object.take())));
+        }
+        let object = object.take();
+        if nothing_keeps(&object) {
+            let committed = self.commit_removal(kind, entry, current).await?;
+            return Ok(committed.ok().map(|_| Shown::Imagined(object)));
+        }
+        let object = Self::to_stored(kind, object);
+        let committed = self.commit(kind, &entry.key, Expect::Revision(entry.revision), object).await?;
+        Ok(committed.ok().map(Shown::Stored))
+    }
+}
+
+/// What a client may not decide stays as it was; the generation counts changes of what is wanted.
+fn prepare_update(kind: &Kind, subresource: &str, object: &mut Value, current: &Value) {
+    if subresource == "status" {
+        keep_all_but_status(kind, object, current);
+    } else if subresource == "finalize" {
+        keep_all_but_finalizers(object, current);
+    } else if kind.status {
+        copy(object, current, "status");
+    }
+    let old = &current["metadata"];
+    let fields = metadata(object);
+    for decided in
+        ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "selfLink"]
+    {
+        // A client may repeat what it read; something else is a mistake that validation names.
+        let silent = matches!(decided, "generation" | "selfLink" | "creationTimestamp")
+            || fields.get(decided).is_none_or(Value::is_null);
+        match old.get(decided) {
+            Some(value) if silent => {
+                fields.insert(decided.into(), value.clone());
+            }
+            None if silent => {
+                fields.remove(decided);
+            }
+            Some(_) | None => {}
+        }
+    }
+    for list in ["finalizers", "ownerReferences"] {
+        if fields.get(list).is_some_and(|list| list.as_array().is_some_and(Vec::is_empty)) {
+            fields.remove(list);
+        }
+    }
+    if let Origin::Builtin(builtin) = &kind.origin
+        && subresource.is_empty()
+    {
+        (builtin.prepare)(object, Some(current));
+    }
+    if kind.is_new_generation(object, current) {
+        let generation = old["generation"].as_i64().unwrap_or_default() + 1;
+        metadata(object).insert("generation".into(), generation.into());
+    }
+}
+
+fn keep_all_but_status(kind: &Kind, object: &mut Value, current: &Value) {
+    let status = object.get("status").cloned();
+    let owners = object["metadata"].get("managedFields").cloned();
+    let mut kept = current.clone();
+    // A node's or a deployment's status endpoint has always taken annotations and labels; a custom resource's never has.
+    if !kind.is_custom() {
+        let sent = object["metadata"].take();
+        let fields = metadata(&mut kept);
+        for taken in ["annotations", "labels"] {
+            match sent.get(taken) {
+                Some(value) => fields.insert(taken.into(), value.clone()),
+                None => fields.remove(taken),
+            };
+        }
+    }
+    if let Value::Object(fields) = &mut kept {
+        match status {
+            Some(status) => fields.insert("status".into(), status),
+            None => fields.remove("status"),
+        };
+    }
+    let fields = metadata(&mut kept);
+    match owners {
+        Some(owners) => fields.insert("managedFields".into(), owners),
+        None => fields.remove("managedFields"),
+    };
+    *object = kept;
+}
+
+/// A namespace's `finalize` endpoint writes `spec.finalizers` and nothing else.
+fn keep_all_but_finalizers(object: &mut Value, current: &Value) {
+    let sent = object["spec"]["finalizers"].take();
+    let owners = object["metadata"]["managedFields"].take();
+    *object = current.clone();
+    if let Some(Value::Object(spec)) = object.get_mut("spec") {
+        match sent {
+            Value::Null => spec.remove("finalizers"),
+            list => spec.insert("finalizers".into(), list),
+        };
+    }
+    if !owners.is_null() {
+        metadata(object).insert("managedFields".into(), owners);
+    }
+}
+
+fn copy(object: &mut Value, current: &Value, field: &str) {
+    if let Value::Object(fields) = object {
+        match current.get(field) {
+            Some(value) => fields.insert(field.into(), value.clone()),
+            None => fields.remove(field),
+        };
+    }
+}

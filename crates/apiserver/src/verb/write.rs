@@ -1,0 +1,379 @@
+//! What every write goes through, in the order of a real server: decode, shape, own, admit, prepare, validate, commit.
+
+use std::sync::Arc;
+
+use http::header;
+use serde_json::{Map, Value};
+
+use super::Call;
+use super::call::Shown;
+use crate::admission::{Attributes, Operation};
+use crate::apply;
+use crate::auth::User;
+use crate::builtin::validate;
+use crate::decode;
+use crate::field::FieldError;
+use crate::kind::{Kind, Origin, builtins};
+use crate::meta::{self, NameRule};
+use crate::negotiate::{self, BodyType};
+use crate::query::FieldValidation;
+use crate::schema;
+use crate::server::ApiServer;
+use crate::status::ApiError;
+use crate::store::{Entry, Expect, Key, Mismatch};
+
+/// A body as it was sent, and what was odd about it.
+pub(crate) struct Decoded {
+    pub(crate) object: Value,
+    /// Keys that stand twice, in the words of strict decoding.
+    pub(crate) oddities: Vec<String>,
+}
+
+/// The write that a request asks for, apart from the object itself.
+pub(crate) struct Intent<'a> {
+    pub(crate) kind: &'a Kind,
+    pub(crate) namespace: &'a str,
+    pub(crate) subresource: &'a str,
+    pub(crate) manager: &'a str,
+    pub(crate) user: &'a User,
+    pub(crate) dry_run: bool,
+}
+
+/// An object that was written, or would have been.
+pub(crate) struct Written {
+    pub(crate) shown: Shown,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl ApiServer {
+    /// Reads an object from a request's body.
+    pub(crate) fn decode(&self, call: &Call) -> Result<Decoded, ApiError> {
+        let sent = negotiate::body_type(call.header(header::CONTENT_TYPE))?;
+        let kind = &call.kind;
+        let unreadable = |why: String| {
+            let (version, kind) = (&kind.version, &kind.kind);
+            ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+        };
+        let (object, oddities) = match sent {
+            BodyType::Json => decode::json(&call.body).map_err(unreadable)?,
+            BodyType::Yaml => decode::yaml(&call.body).map_err(unreadable)?,
+            BodyType::Protobuf => (crate::protobuf::decode(&call.body).map_err(unreadable)?, Vec::new()),
+        };
+        Ok(Decoded { object, oddities })
+    }
+
+    /// Makes an object of the right kind and shape: unknown fields go (or are refused), absent ones get their defaults.
+    pub(crate) fn shape(
+        kind: &Kind,
+        object: &mut Value,
+        validation: FieldValidation,
+        mut oddities: Vec<String>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Unfit> {
+        if let Some(why) = Self::undecodable(kind, object) {
+            return Err(Unfit::Undecodable(why));
+        }
+        let mut unknown = Vec::new();
+        let wanted = (validation != FieldValidation::Ignore).then_some(&mut unknown);
+        schema::prune::prune(object, &kind.schema, wanted);
+        oddities.extend(unknown.into_iter().map(|path| format!("unknown field {path:?}")));
+        match validation {
+            FieldValidation::Strict if !oddities.is_empty() => return Err(Unfit::Strict(oddities)),
+            FieldValidation::Warn => warnings.append(&mut oddities),
+            FieldValidation::Strict | FieldValidation::Ignore => {}
+        }
+        Self::fill(kind, object);
+        Ok(())
+    }
+
+    /// The first value of the wrong type in what is a struct to a real server: a built-in object, or any object's metadata.
+    fn undecodable(kind: &Kind, object: &Value) -> Option<String> {
+        if !kind.is_custom() {
+            return schema::unmarshal::decode_errors(object, &kind.schema, &kind.kind, &kind.version);
+        }
+        let metadata = builtins::object_meta()?;
+        schema::unmarshal::decode_errors(&object["metadata"], metadata, &kind.kind, &kind.version)
+    }
+
+    /// Fills in defaults.
+    pub(crate) fn fill(kind: &Kind, object: &mut Value) {
+        schema::default::fill(object, &kind.schema);
+        if let Origin::Builtin(builtin) = &kind.origin {
+            (builtin.default)(object);
+            schema::omit::empty(object, &kind.schema);
+        } else if let (Some(schema), Some(metadata)) = (builtins::object_meta(), object.get_mut("metadata")) {
+            schema::omit::empty(metadata, schema);
+        }
+    }
+
+    /// Records who owns which fields after a write that is not an apply.
+    pub(crate) fn own(&self, intent: &Intent<'_>, before: Option<&Value>, after: &mut Value) {
+        apply::update(&self.ownership(intent), before, after);
+    }
+
+    /// What field ownership is recorded under.
+    pub(crate) fn ownership<'a>(&self, intent: &Intent<'a>) -> apply::Request<'a> {
+        let kind = intent.kind;
+        let reset: &'static [&'static [&'static str]] = match (intent.subresource, kind.status) {
+            ("", true) => &[&["status"]],
+            ("status", _) if kind.is_custom() => &[&["metadata"], &["spec"]],
+            ("status", _) if &*kind.resource == "deployments.apps" => &[&["spec"], &["metadata", "labels"]],
+            ("status", _) => &[&["spec"]],
+            _ => &[],
+        };
+        apply::Request {
+            schema: &kind.schema,
+            manager: intent.manager,
+            kind: &kind.kind,
+            api_version: &kind.api_version,
+            subresource: intent.subresource,
+            now: self.now(),
+            reset,
+        }
+    }
+
+    /// Lets mutating webhooks change an object; what they leave is shaped again.
+    pub(crate) async fn admit(
+        &self,
+        intent: &Intent<'_>,
+        operation: Operation,
+        object: &mut Value,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        if self.admission().is_empty() {
+            return Ok(());
+        }
+        let labels = self.namespace_labels(intent.namespace);
+        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        let attributes = attributes(intent, operation, &name, &labels);
+        if self.admission().mutate(&attributes, object, old, warnings).await? {
+            schema::prune::prune(object, &intent.kind.schema, None);
+            Self::fill(intent.kind, object);
+        }
+        Ok(())
+    }
+
+    /// Asks the validating webhooks.
+    pub(crate) async fn review(
+        &self,
+        intent: &Intent<'_>,
+        operation: Operation,
+        object: Option<&Value>,
+        old: Option<&Value>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        if self.admission().is_empty() {
+            return Ok(());
+        }
+        let labels = self.namespace_labels(intent.namespace);
+        let name = object.or(old).and_then(|object| object["metadata"]["name"].as_str()).unwrap_or_default();
+        let attributes = attributes(intent, operation, name, &labels);
+        self.admission().validate(&attributes, object, old, warnings).await
+    }
+
+    fn namespace_labels(&self, namespace: &str) -> Vec<(Box<str>, Box<str>)> {
+        let entry = self.store().get("namespaces", &Key::new("", namespace));
+        entry.map(|entry| entry.labels.to_vec()).unwrap_or_default()
+    }
+
+    /// What is wrong with an object, if anything.
+    pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>, subresource: &str) -> Result<(), ApiError> {
+        let metadata = &object["metadata"];
+        let mut errors = meta::validate(metadata, kind.namespaced, name_rule(kind, old));
+        if let Some(old) = old {
+            // A real server asks twice, and lists the causes twice.
+            let changed = meta::validate_update(metadata, &old["metadata"]);
+            errors.extend(changed.iter().cloned().chain(changed.clone()));
+        }
+        errors.extend(kind.problems(object, old, subresource));
+        if errors.is_empty() { Ok(()) } else { Err(Self::invalid(kind, object, &errors)) }
+    }
+
+    /// The refusal of an object with these faults.
+    pub(crate) fn invalid(kind: &Kind, object: &Value, errors: &[FieldError]) -> ApiError {
+        let name = object["metadata"]["name"].as_str().filter(|name| !name.is_empty());
+        let name = name.or(object["metadata"]["generateName"].as_str()).unwrap_or_default();
+        ApiError::invalid(&kind.kind, &kind.group, name, errors)
+    }
+
+    /// Commits an object and waits until it would survive a crash.
+    pub(crate) async fn commit(
+        &self,
+        kind: &Kind,
+        key: &Key,
+        expect: Expect,
+        object: Value,
+    ) -> Result<Result<Arc<Entry>, Mismatch>, ApiError> {
+        let entry = match self.store().put(&kind.resource, key, expect, object, self.now()) {
+            Ok(entry) => entry,
+            Err(mismatch) => return Ok(Err(mismatch)),
+        };
+        self.note_write(kind, &entry);
+        self.persisted(entry.revision).await?;
+        Ok(Ok(entry))
+    }
+
+    /// Removes an object and waits until that would survive a crash. Watchers are told its last state.
+    pub(crate) async fn commit_removal(
+        &self,
+        kind: &Kind,
+        entry: &Entry,
+        last: &Value,
+    ) -> Result<Result<Arc<Entry>, Mismatch>, ApiError> {
+        let stored = Self::to_stored(kind, last.clone());
+        let removed = match self.store().remove(&kind.resource, &entry.key, entry.revision, stored, self.now()) {
+            Ok(removed) => removed,
+            Err(mismatch) => return Ok(Err(mismatch)),
+        };
+        self.note_removal(kind, &removed, last);
+        self.persisted(removed.revision).await?;
+        Ok(Ok(removed))
+    }
+
+    async fn persisted(&self, revision: u64) -> Result<(), ApiError> {
+        self.store()
+            .durable(revision)
+            .await
+            .map_err(|e| ApiError::internal(&format!("the write could not be made durable: {e}")))
+    }
+
+    /// Changes an object on the server's own behalf: metadata and status, without webhooks. An object that nothing keeps any
+    /// more is removed. If somebody else writes in between, the change is made again on what they wrote.
+    pub(crate) async fn rewrite(
+        &self,
+        kind: &Kind,
+        entry: &Entry,
+        change: impl Fn(&mut Value),
+    ) -> Result<(), ApiError> {
+        let mut current = self.store().get(&kind.resource, &entry.key);
+        while let Some(entry) = current.take().filter(|now| now.uid == entry.uid) {
+            let before = entry.to_value(&kind.api_version, &kind.kind);
+            let mut after = before.clone();
+            change(&mut after);
+            drop_empty_lists(&mut after);
+            if after == before {
+                return Ok(());
+            }
+            let user = User::default();
+            let intent = Intent {
+                kind,
+                namespace: &entry.key.namespace,
+                subresource: "",
+                manager: "kube-controller-manager",
+                user: &user,
+                dry_run: false,
+            };
+            apply::update(&apply::Request { reset: &[], ..self.ownership(&intent) }, Some(&before), &mut after);
+            let outcome = if nothing_keeps(&after) {
+                self.commit_removal(kind, &entry, &before).await?
+            } else {
+                self.commit(kind, &entry.key, Expect::Revision(entry.revision), after).await?
+            };
+            match outcome {
+                Ok(_) => return Ok(()),
+                Err(mismatch) => current = mismatch.current,
+            }
+        }
+        Ok(())
+    }
+}
+
+fn attributes<'a>(
+    intent: &Intent<'a>,
+    operation: Operation,
+    name: &'a str,
+    namespace_labels: &'a [(Box<str>, Box<str>)],
+) -> Attributes<'a> {
+    Attributes {
+        kind: intent.kind,
+        operation,
+        subresource: intent.subresource,
+        namespace: intent.namespace,
+        name,
+        user: intent.user,
+        dry_run: intent.dry_run,
+        namespace_labels,
+    }
+}
+
+/// Why an object does not fit its kind.
+pub(crate) enum Unfit {
+    /// A value of the wrong type.
+    Undecodable(String),
+    /// Unknown or repeated fields, and strict validation.
+    Strict(Vec<String>),
+}
+
+impl Unfit {
+    /// The refusal of a body.
+    pub(crate) fn in_body(self, kind: &Kind) -> ApiError {
+        let (version, name) = (&kind.version, &kind.kind);
+        ApiError::bad_request(match self {
+            Self::Undecodable(why) => why,
+            Self::Strict(oddities) => format!(
+                "{name} in version {version:?} cannot be handled as a {name}: strict decoding error: {}",
+                oddities.join(", ")
+            ),
+        })
+    }
+
+    /// The refusal of a patch, which a real server blames on the patched object.
+    pub(crate) fn in_patch(self, patched: &Value) -> ApiError {
+        let why = match self {
+            Self::Undecodable(why) => why.split_once(": ").map_or(why.clone(), |(_, rest)| rest.to_owned()),
+            Self::Strict(oddities) => format!("strict decoding error: {}", oddities.join(", ")),
+        };
+        ApiError::invalid("", "", "", &[FieldError::invalid("patch", patched.to_string(), why)])
+    }
+}
+
+/// What names of a kind look like.
+fn name_rule(kind: &Kind, old: Option<&Value>) -> NameRule {
+    match (&kind.origin, old) {
+        (Origin::Custom(_), _) => NameRule::DnsSubdomain,
+        (Origin::Builtin(_), None) => validate::name_rule(&kind.group, &kind.kind),
+        // A name cannot change, so it is not judged again.
+        (Origin::Builtin(_), Some(_)) => NameRule::PathSegment,
+    }
+}
+
+/// Whether an object that is to be deleted may go now: no finalizer, no grace, and (a namespace) nothing left to finalize.
+pub(crate) fn nothing_keeps(object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    let empty = |list: &Value| list.as_array().is_none_or(Vec::is_empty);
+    !metadata["deletionTimestamp"].is_null()
+        && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
+        && empty(&metadata["finalizers"])
+        && (object["kind"] != "Namespace" || empty(&object["spec"]["finalizers"]))
+}
+
+/// Empty lists of owners and finalizers are not kept.
+fn drop_empty_lists(object: &mut Value) {
+    let drop = |fields: &mut Map<String, Value>, name: &str| {
+        if fields.get(name).is_some_and(|list| list.as_array().is_some_and(Vec::is_empty)) {
+            fields.remove(name);
+        }
+    };
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        drop(metadata, "finalizers");
+        drop(metadata, "ownerReferences");
+    }
+    if let Some(Value::Object(spec)) = object.get_mut("spec") {
+        drop(spec, "finalizers");
+    }
+}
+
+/// The metadata, made if it is absent.
+pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
+    static EMPTY: Value = Value::Null;
+    if !object["metadata"].is_object() {
+        object["metadata"] = Value::Object(Map::new());
+    }
+    debug_assert_ne!(object["metadata"], EMPTY);
+    match &mut object["metadata"] {
+        Value::Object(fields) => fields,
+        // Just made an object of it.
+        _ => unreachable!("metadata is an object"),
+    }
+}

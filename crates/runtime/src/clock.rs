@@ -1,0 +1,95 @@
+//! What time it is, as an argument.
+//!
+//! Only for timestamps that people and objects see. Durations are measured with tokio's monotonic `Instant`, so that a
+//! step of the wall clock changes no decision.
+
+use std::fmt;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use tokio::time::Instant;
+
+/// Where timestamps come from. Cheap to clone.
+#[derive(Clone)]
+pub struct Clock(Source);
+
+#[derive(Clone)]
+enum Source {
+    Wall,
+    Virtual { base: Timestamp, origin: Instant },
+}
+
+impl Clock {
+    /// A clock that shows `base` now, and then follows tokio's clock: also when that one is paused, advanced by hand, or
+    /// sped up by whoever advances it. Read it only inside the runtime that it was made in.
+    pub fn virtual_from(base: Timestamp) -> Self {
+        Self(Source::Virtual { base, origin: Instant::now() })
+    }
+
+    /// The machine's own clock.
+    pub fn wall() -> Self {
+        Self(Source::Wall)
+    }
+
+    /// The current time.
+    pub fn now(&self) -> Timestamp {
+        match &self.0 {
+            Source::Wall => wall_now(),
+            // Past the year 9999 the clock stands still: there is nothing later to show.
+            Source::Virtual { base, origin } => base.checked_add(origin.elapsed()).unwrap_or(Timestamp::MAX),
+        }
+    }
+
+    /// The same clock as a plain function, for those who do not know this crate.
+    pub fn now_fn(&self) -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
+        let clock = self.clone();
+        Arc::new(move || clock.now())
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the one place where wall time enters; everyone else is given a Clock")]
+fn wall_now() -> Timestamp {
+    Timestamp::now()
+}
+
+impl fmt::Debug for Clock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self.0 {
+            Source::Wall => "Clock::wall",
+            Source::Virtual { .. } => "Clock::virtual",
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn base() -> Timestamp {
+        "2026-01-01T00:00:00Z".parse().unwrap()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_virtual_clock_follows_the_paused_clock_of_tokio() {
+        let clock = Clock::virtual_from(base());
+        let now = clock.now_fn();
+        assert_eq!(clock.now(), base());
+        tokio::time::sleep(Duration::from_secs(90)).await;
+        assert_eq!(clock.now().to_string(), "2026-01-01T00:01:30Z");
+        assert_eq!(now(), clock.now());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_virtual_clock_stands_still_at_the_end_of_time() {
+        let clock = Clock::virtual_from(Timestamp::MAX);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(clock.now(), Timestamp::MAX);
+    }
+
+    #[test]
+    fn the_wall_clock_knows_that_it_is_after_this_line_was_written() {
+        assert!(Clock::wall().now() > base() - jiff::SignedDuration::from_hours(24 * 365));
+    }
+}

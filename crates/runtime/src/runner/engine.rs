@@ -1,0 +1,251 @@
+//! The loop of a runner.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::future::{Future, ready};
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt};
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use super::context::Writes;
+use super::{Ctx, Options, Outcome, Summary};
+use crate::key::Key;
+use crate::queue::{Ending, Queue};
+use crate::trace::{Failure, Happening};
+use crate::watch::{Observed, Sight};
+
+/// What comes in.
+pub(super) enum Input {
+    /// From the watch of this index.
+    Observed(usize, Observed),
+    Triggered(Key),
+}
+
+/// A reconcile that has ended.
+struct Finished {
+    key: Key,
+    result: Result<Outcome, Failure>,
+    writes: Writes,
+}
+
+pub(super) struct Engine {
+    name: String,
+    options: Options,
+    watches: Vec<String>,
+    /// The watches that have not had their first full list.
+    unsynced: BTreeSet<usize>,
+    inputs: SelectAll<BoxStream<'static, Input>>,
+    queue: Queue,
+    /// Polled in the order in which its futures were woken, which on one thread is the same every time.
+    running: FuturesUnordered<BoxFuture<'static, Finished>>,
+    began: Instant,
+    summary: Summary,
+}
+
+impl Engine {
+    pub(super) fn new(
+        name: String,
+        options: Options,
+        watches: Vec<String>,
+        inputs: SelectAll<BoxStream<'static, Input>>,
+    ) -> Self {
+        let jitter = options.seed.child(&name).stream("backoff");
+        Self {
+            unsynced: (0..watches.len()).collect(),
+            queue: Queue::new(options.order.clone(), options.backoff, jitter, options.patience),
+            running: FuturesUnordered::new(),
+            began: Instant::now(),
+            summary: Summary::default(),
+            name,
+            options,
+            watches,
+            inputs,
+        }
+    }
+
+    pub(super) async fn run<C, R, F, E>(
+        mut self,
+        context: &Arc<C>,
+        reconcile: &Arc<R>,
+        mut stop: Pin<&mut impl Future<Output = ()>>,
+    ) -> Summary
+    where
+        C: Send + Sync + 'static,
+        R: Fn(Key, Ctx<C>) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Outcome, E>> + Send + 'static,
+        E: Error + 'static,
+    {
+        loop {
+            self.queue.wake(self.now());
+            let may_start =
+                self.unsynced.is_empty() && self.running.len() < self.options.slots && self.queue.has_ready();
+            let timer = self.queue.next_timer();
+            // In this order: what has come in is taken in before anything starts, so that a burst of changes is one
+            // reconcile, and a permuted queue has something to permute.
+            tokio::select! {
+                biased;
+                () = &mut stop => break,
+                Some(finished) = self.running.next() => self.finish(finished),
+                Some(input) = self.inputs.next() => self.take_in(input),
+                () = ready(()), if may_start => self.start(context, reconcile),
+                () = tokio::time::sleep_until(self.began + timer.unwrap_or_default()), if timer.is_some() => {}
+            }
+        }
+        self.record(&Happening::Stopping { running: self.running.len() });
+        while let Some(finished) = self.running.next().await {
+            self.finish(finished);
+        }
+        self.summary
+    }
+
+    /// Since the run began, by tokio's monotonic clock.
+    fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    fn record(&self, happening: &Happening<'_>) {
+        if let Some(trace) = &self.options.trace {
+            trace.record(self.options.clock.now(), &self.name, happening);
+        }
+    }
+
+    fn take_in(&mut self, input: Input) {
+        let keys = match input {
+            Input::Triggered(key) => {
+                self.record(&Happening::Triggered { key: &key });
+                vec![key]
+            }
+            Input::Observed(index, Observed { what, keys }) => {
+                self.see(index, &what);
+                keys
+            }
+        };
+        let now = self.now();
+        for key in &keys {
+            self.queue.add(key, now);
+        }
+        self.queue.unpark();
+    }
+
+    fn see(&mut self, index: usize, sight: &Sight) {
+        let watch = self.watch(index);
+        match sight {
+            Sight::Listed { objects, revision, unreadable } => {
+                self.record(&Happening::Listed { watch, objects: *objects, revision: *revision });
+                self.unsynced.remove(&index);
+                for (key, why) in unreadable {
+                    self.complain(index, key, why);
+                }
+            }
+            Sight::Applied { key, revision } => self.record(&Happening::Applied { watch, key, revision: *revision }),
+            Sight::Deleted { key, revision } => self.record(&Happening::Deleted { watch, key, revision: *revision }),
+            Sight::Unreadable { key, why } => self.complain(index, key, why),
+            Sight::Failed { error, retry_in } => {
+                let error = &with_causes(error);
+                tracing::warn!(runner = self.name, watch, error, ?retry_in, "a watch failed");
+                self.record(&Happening::WatchFailed { watch, error, retry_in: *retry_in });
+                self.summary.watch_errors += 1;
+            }
+        }
+    }
+
+    fn complain(&mut self, index: usize, key: &Key, why: &str) {
+        let watch = self.watch(index);
+        tracing::warn!(runner = self.name, watch, %key, why, "an object cannot be read");
+        self.record(&Happening::Unreadable { watch, key, why });
+        self.summary.unreadable += 1;
+    }
+
+    fn watch(&self, index: usize) -> &str {
+        self.watches.get(index).map_or("", String::as_str)
+    }
+
+    fn start<C, R, F, E>(&mut self, context: &Arc<C>, reconcile: &Arc<R>)
+    where
+        C: Send + Sync + 'static,
+        R: Fn(Key, Ctx<C>) -> F + Send + Sync + 'static,
+        F: Future<Output = Result<Outcome, E>> + Send + 'static,
+        E: Error + 'static,
+    {
+        let Some(turn) = self.queue.take(self.now()) else { return };
+        let key = turn.key;
+        if !turn.caught_up {
+            tracing::warn!(runner = self.name, %key, "its own writes have not been seen in time");
+            self.record(&Happening::Stale { key: &key });
+            self.summary.stale += 1;
+        }
+        self.record(&Happening::Started { key: &key });
+        self.summary.reconciles += 1;
+
+        let (writes, deadline) = (Writes::default(), self.options.deadline);
+        let ctx = Ctx::new(Arc::clone(context), key.clone(), turn.caught_up, writes.clone());
+        let span = tracing::info_span!("reconcile", runner = self.name, %key);
+        let reconcile = Arc::clone(reconcile);
+        let called = async move {
+            let result = reconcile(ctx.key().clone(), ctx).await;
+            result.map_err(|error| Failure::Error(with_causes(&error)))
+        };
+        let contained = async move {
+            // Unwind safe, because what a panicking reconcile leaves behind is what a crash would: reconcilers take their
+            // state from the server, and our locks are not held while they run.
+            let result = match tokio::time::timeout(deadline, AssertUnwindSafe(called).catch_unwind()).await {
+                Ok(Ok(result)) => result,
+                Ok(Err(panic)) => Err(Failure::Panic(message(&*panic))),
+                Err(_) => Err(Failure::Overdue(deadline)),
+            };
+            Finished { key, result, writes }
+        };
+        self.running.push(contained.instrument(span).boxed());
+    }
+
+    fn finish(&mut self, Finished { key, result, writes }: Finished) {
+        let now = self.now();
+        let ending = match &result {
+            Ok(Outcome { requeue_after: None }) => Ending::Done,
+            Ok(Outcome { requeue_after: Some(delay) }) => Ending::Again(*delay),
+            Err(_) => Ending::Failed,
+        };
+        let delay = self.queue.finish(&key, ending, writes.take(), now);
+        match &result {
+            Ok(_) => self.record(&Happening::Finished { key: &key, requeue_in: delay }),
+            Err(failure) => {
+                let retry_in = delay.unwrap_or_default();
+                tracing::warn!(runner = self.name, %key, %failure, ?retry_in, "a reconcile failed");
+                self.record(&Happening::Failed { key: &key, failure, retry_in });
+                *match failure {
+                    Failure::Error(_) => &mut self.summary.errors,
+                    Failure::Panic(_) => &mut self.summary.panics,
+                    Failure::Overdue(_) => &mut self.summary.overdue,
+                } += 1;
+            }
+        }
+    }
+}
+
+/// What was thrown, when it was text: all that `panic!` throws is.
+fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "not a text".to_owned())
+}
+
+/// The error and its causes on one line. Some errors repeat their cause in their own words; it is then said once.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = error.source();
+    }
+    text
+}

@@ -1,0 +1,46 @@
+//! A run in which an hour of waiting takes microseconds.
+
+use std::io;
+
+use jiff::Timestamp;
+
+use crate::chance::Seed;
+use crate::clock::Clock;
+
+/// The time and the chance of a virtual run.
+#[derive(Debug, Clone)]
+pub struct Virtual {
+    /// Shows the base at the start, then virtual time.
+    pub clock: Clock,
+    /// Decides everything random.
+    pub seed: Seed,
+}
+
+/// Runs a future to its end on this thread, with tokio's clock paused: whenever everything waits, time jumps to the next
+/// timer. The body must end by itself, since watches have timers for ever, and must do no real I/O, since every timeout
+/// on it would fire at once. Fails only if the runtime cannot be built.
+pub fn run_virtual<F, T>(seed: Seed, base: Timestamp, body: impl FnOnce(Virtual) -> F) -> io::Result<T>
+where
+    F: Future<Output = T>,
+{
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
+    // The body is called inside: a `kube::Client` can only be made there, and a clock only read there.
+    Ok(runtime.block_on(async { body(Virtual { clock: Clock::virtual_from(base), seed }).await }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn a_day_passes_in_no_time_and_the_clock_shows_it() {
+        let base = "2026-01-01T00:00:00Z".parse().unwrap();
+        let end = run_virtual(Seed(1), base, |world| async move {
+            tokio::time::sleep(Duration::from_secs(24 * 60 * 60)).await;
+            world.clock.now()
+        });
+        assert_eq!(end.unwrap().to_string(), "2026-01-02T00:00:00Z");
+    }
+}

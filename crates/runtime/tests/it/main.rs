@@ -1,0 +1,11 @@
+//! The runner on a scripted server, in virtual time.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+mod determinism;
+mod events;
+mod faults;
+mod own_writes;
+mod runner;
+mod stub;
+mod world;

@@ -1,0 +1,5 @@
+//! The built binary, used as a person or a script would.
+
+// `cfg(test)` says nothing new to the compiler; it is how clippy knows that helpers of tests may unwrap.
+#[cfg(test)]
+mod up;

@@ -1,0 +1,185 @@
+//! `windlass up`.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+fn windlass(state: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_windlass"));
+    command
+        .args(arguments)
+        .env("XDG_STATE_HOME", state)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn run(state: &Path, arguments: &[&str]) -> (Output, String) {
+    let output = windlass(state, arguments).output().unwrap();
+    let stderr = String::from_utf8(output.stderr.clone()).unwrap();
+    (output, stderr)
+}
+
+/// A running `windlass up`; killed when a test fails.
+struct Up {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    /// What it printed.
+    line: String,
+}
+
+impl Up {
+    fn start(state: &Path, arguments: &[&str]) -> Self {
+        let mut child = windlass(state, &[&["up"], arguments].concat()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        Self { child, stdout, line }
+    }
+
+    /// Sends a signal and waits for the end: exit code, what was printed since, and what was said to people.
+    fn end(mut self, signal: &str) -> (Option<i32>, String, String) {
+        // The shell's own: not every machine has a program of that name.
+        let sent = Command::new("sh").args(["-c", &format!("kill {signal} {}", self.child.id())]).status().unwrap();
+        assert!(sent.success());
+        let (mut printed, mut said) = (String::new(), String::new());
+        self.stdout.read_to_string(&mut printed).unwrap();
+        self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        (self.child.wait().unwrap().code(), printed, said)
+    }
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        // Fails when it has ended already, which is as good.
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+fn kubeconfig(path: &Path) -> Value {
+    serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// The status line of an answer, and its body.
+fn get(kubeconfig: &Value, path: &str, with_certificate: bool) -> (String, String) {
+    let decoded = |value: &Value| STANDARD.decode(value.as_str().unwrap()).unwrap();
+    let cluster = &kubeconfig["clusters"][0]["cluster"];
+    let user = &kubeconfig["users"][0]["user"];
+    let mut roots = RootCertStore::empty();
+    roots.add(CertificateDer::from_pem_slice(&decoded(&cluster["certificate-authority-data"])).unwrap()).unwrap();
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots);
+    let config = if with_certificate {
+        let certificate = CertificateDer::from_pem_slice(&decoded(&user["client-certificate-data"])).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(&decoded(&user["client-key-data"])).unwrap();
+        builder.with_client_auth_cert(vec![certificate], key).unwrap()
+    } else {
+        builder.with_no_client_auth()
+    };
+    let address: SocketAddr = cluster["server"].as_str().unwrap().strip_prefix("https://").unwrap().parse().unwrap();
+    let session = ClientConnection::new(Arc::new(config), ServerName::from(address.ip())).unwrap();
+    let mut stream = StreamOwned::new(session, TcpStream::connect(address).unwrap());
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.lines().next().unwrap().to_owned(), body.to_owned())
+}
+
+#[test]
+fn up_prints_one_line_and_serves_until_it_is_told_to_stop() {
+    for signal in ["-TERM", "-INT"] {
+        let state = TempDir::new().unwrap();
+        let up = Up::start(state.path(), &[]);
+        let path = state.path().join("windlass/kubeconfig");
+        assert_eq!(up.line, format!("export KUBECONFIG={}\n", path.display()));
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+
+        let kubeconfig = kubeconfig(&path);
+        assert_eq!(kubeconfig["current-context"], "windlass");
+        let (status, _) = get(&kubeconfig, "/version", false);
+        assert_eq!(status, "HTTP/1.1 401 Unauthorized");
+        let (status, body) = get(&kubeconfig, "/version", true);
+        assert_eq!(status, "HTTP/1.1 200 OK", "{body}");
+
+        let (code, printed, said) = up.end(signal);
+        assert_eq!((code, printed.as_str(), said.as_str()), (Some(0), "", ""), "{signal}");
+    }
+}
+
+#[test]
+fn the_kubeconfig_of_a_past_run_is_replaced() {
+    let state = TempDir::new().unwrap();
+    let path = state.path().join("of my own");
+    let chosen = path.to_str().unwrap();
+    let mut servers = Vec::new();
+    for _ in 0..2 {
+        let up = Up::start(state.path(), &["--kubeconfig", chosen]);
+        assert_eq!(up.line, format!("export KUBECONFIG='{chosen}'\n"));
+        servers.push(kubeconfig(&path)["users"][0].clone());
+        assert_eq!(up.end("-TERM").0, Some(0));
+    }
+    assert_ne!(servers[0], servers[1], "keys are new at each start");
+}
+
+#[test]
+fn a_kubeconfig_with_other_clusters_is_left_alone() {
+    let state = TempDir::new().unwrap();
+    let path = state.path().join("config");
+    let before = "clusters:\n- name: production\n  cluster: {server: https://example.com}\n";
+    fs::write(&path, before).unwrap();
+    let (output, stderr) = run(state.path(), &["up", "--kubeconfig", path.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(stderr.starts_with("error (user): "), "{stderr}");
+    assert!(stderr.contains("\n  try: windlass up --kubeconfig"), "{stderr}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), before);
+}
+
+#[test]
+fn a_taken_port_is_explained() {
+    let state = TempDir::new().unwrap();
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let (output, stderr) = run(state.path(), &["up", "--port", &address.port().to_string()]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(stderr.starts_with(&format!("error (environment): cannot listen on {address}\n  because: ")), "{stderr}");
+    assert!(stderr.contains("\n  try: windlass up without --port"), "{stderr}");
+    assert!(!state.path().join("windlass").exists(), "nothing is left behind");
+}
+
+#[test]
+fn wrong_usage_and_help_differ_in_their_exit_codes() {
+    let state = TempDir::new().unwrap();
+    for (arguments, code) in [
+        (&["--help"][..], 0),
+        (&["up", "--help"], 0),
+        (&["--version"], 0),
+        (&[], 1),
+        (&["down"], 1),
+        (&["up", "--port", "x"], 1),
+    ] {
+        let (output, stderr) = run(state.path(), arguments);
+        assert_eq!(output.status.code(), Some(code), "{arguments:?}");
+        assert_eq!(output.stdout.is_empty(), code != 0, "{arguments:?}");
+        assert_eq!(stderr.is_empty(), code == 0, "{arguments:?}: {stderr}");
+    }
+}
