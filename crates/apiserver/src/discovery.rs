@@ -189,7 +189,7 @@ impl ApiServer {
     pub(crate) fn version(&self, group: &str, version: &str) -> Result<Response<Body>, ApiError> {
         let registry = self.registry();
         if !registry.has_version(group, version) {
-            return Err(ApiError::no_such_page());
+            return Err(if group.is_empty() { ApiError::no_such_path() } else { ApiError::no_such_page() });
         }
         let mut resources = Vec::new();
         for kind in registry.kinds(group, version) {

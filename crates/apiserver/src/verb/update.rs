@@ -191,6 +191,7 @@ fn prepare_update(kind: &Kind, subresource: &str, object: &mut Value, current: &
     {
         // A client may repeat what it read; something else is a mistake that validation names.
         let silent = matches!(decided, "generation" | "selfLink" | "creationTimestamp")
+            || (decided.starts_with("deletion") && !old["deletionTimestamp"].is_null())
             || fields.get(decided).is_none_or(Value::is_null);
         match old.get(decided) {
             Some(value) if silent => {
