@@ -77,7 +77,7 @@ impl ApiServer {
             let frame = stream.frame("ADDED", &entry);
             stream.ready.push_back(frame);
         }
-        if options.send_initial_events == Some(true) {
+        if options.send_initial_events == Some(true) && options.allow_watch_bookmarks {
             let frame = stream.bookmark_frame(start, true);
             stream.ready.push_back(frame);
         }
