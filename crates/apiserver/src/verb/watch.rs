@@ -82,9 +82,7 @@ impl ApiServer {
             stream.ready.push_back(frame);
         }
         if options.allow_watch_bookmarks {
-            let first =
-                if timeout > LAST_BOOKMARK { BOOKMARK_EVERY.min(timeout - LAST_BOOKMARK) } else { BOOKMARK_EVERY };
-            stream.bookmark = Some(Box::pin(tokio::time::sleep(first)));
+            stream.bookmark = Some(Box::pin(tokio::time::sleep_until(stream.next_bookmark())));
         }
         Ok(frames(stream))
     }
@@ -196,6 +194,16 @@ impl WatchStream {
         line(&json!({"type": "BOOKMARK", "object": object}))
     }
 
+    /// When the next bookmark is due: after a while, or shortly before the end if that comes first.
+    fn next_bookmark(&self) -> Instant {
+        let now = Instant::now();
+        let end = self.end.deadline();
+        match end.checked_sub(LAST_BOOKMARK).filter(|last| *last > now) {
+            Some(last) => last.min(now + BOOKMARK_EVERY),
+            None => end,
+        }
+    }
+
     /// A bookmark, when the client does not know already how far it has come.
     fn due_bookmark(&mut self) -> Option<Bytes> {
         let caught_up = self.subscription.as_mut()?.caught_up().ok()??;
@@ -250,7 +258,10 @@ impl Stream for WatchStream {
                     if bookmark.as_mut().poll(context).is_pending() {
                         return Poll::Pending;
                     }
-                    bookmark.as_mut().reset(Instant::now() + BOOKMARK_EVERY);
+                    let next = this.next_bookmark();
+                    if let Some(bookmark) = &mut this.bookmark {
+                        bookmark.as_mut().reset(next);
+                    }
                     if let Some(frame) = this.due_bookmark() {
                         this.ready.push_back(frame);
                     }
