@@ -79,11 +79,9 @@ impl Request<'_> {
     /// What this request changed, of that which can have owners.
     fn compare(&self, before: Before<'_>, after: &Value) -> Result<Delta, String> {
         let mut delta = compare::objects(Place::root(self.schema), before, after)?;
-        for set in [&mut delta.changed, &mut delta.removed] {
-            if !set.is_empty() {
-                self.drop_reset(set);
-                set.subtract(&UNOWNED);
-            }
+        for set in [&mut delta.changed, &mut delta.removed].into_iter().filter(|set| !set.is_empty()) {
+            self.drop_reset(set);
+            set.subtract(&UNOWNED);
         }
         Ok(delta)
     }
@@ -131,7 +129,7 @@ pub fn update(req: &Request<'_>, before: Option<&Value>, after: &mut Value) {
     let Ok(delta) = req.compare(former, after) else { return };
     let mut managers = match source {
         Source::Stored(list) if delta.is_empty() => {
-            put_managed_fields(after, Some(Value::Array(list)));
+            put_managed_fields(after, Some(list).filter(|list| !list.is_empty()).map(Value::Array));
             return;
         }
         Source::Stored(list) => Managers::read(list, Writer::Server).unwrap_or_default(),
@@ -237,21 +235,17 @@ pub fn apply(req: &Request<'_>, live: Option<&Value>, applied: Value, force: boo
         take_from_all(&mut managers, &delta);
     }
 
-    let unchanged = live.filter(|live| same_but_for_managers(live, &merged));
-    own.time = match unchanged {
-        Some(_) => last.and_then(|last| last.time),
-        None => Some(time_text(req.now)),
-    };
-    let mut result = unchanged.cloned().unwrap_or(merged);
+    let changed = live.is_none_or(|live| !same_but_for_managers(live, &merged));
+    own.time = if changed { Some(time_text(req.now)) } else { last.and_then(|last| last.time) };
     own.fields.subtract(&UNOWNED);
     if !own.fields.is_empty() {
         managers.0.push(own);
     }
     if let Some(configuration) = kubectl {
-        last_applied::refresh(&mut result, configuration);
+        last_applied::refresh(&mut merged, configuration);
     }
-    put_managed_fields(&mut result, managers.into_value());
-    Ok(result)
+    put_managed_fields(&mut merged, managers.into_value());
+    Ok(merged)
 }
 
 /// Checks that a configuration can be applied here, and reads the managers that it meets.
@@ -319,8 +313,7 @@ fn refuse_conflicts(req: &Request<'_>, live: &Value, managers: &Managers, delta:
 /// turns out to change nothing (after defaulting, for one) is then no write at all.
 pub fn keep_times(old: &Value, new: &mut Value) {
     let (Some(was), Some(is)) = (managed_fields(old), managed_fields(new)) else { return };
-    let same_entries =
-        was.len() == is.len() && was.iter().zip(is).all(|(was, is)| same_but_for(was, is, "time", equal));
+    let same_entries = was.len() == is.len() && was.iter().zip(is).all(|(was, is)| same_but_for(was, is, "time"));
     if same_entries && was != is && same_but_for_managers(old, new) {
         let was = Value::Array(was.to_vec());
         put_managed_fields(new, Some(was));
@@ -328,12 +321,15 @@ pub fn keep_times(old: &Value, new: &mut Value) {
 }
 
 fn same_but_for_managers(a: &Value, b: &Value) -> bool {
-    let metadata = |value: &Value| value.get("metadata").cloned().unwrap_or_default();
-    same_but_for(a, b, "metadata", equal) && same_but_for(&metadata(a), &metadata(b), "managedFields", equal)
+    same_but_for(a, b, "metadata")
+        && match (a.get("metadata"), b.get("metadata")) {
+            (Some(a), Some(b)) => same_but_for(a, b, "managedFields"),
+            (a, b) => a == b,
+        }
 }
 
 /// Whether two objects are equal when one field of both is ignored.
-fn same_but_for(a: &Value, b: &Value, ignored: &str, equal: fn(&Value, &Value) -> bool) -> bool {
+fn same_but_for(a: &Value, b: &Value, ignored: &str) -> bool {
     let (Value::Object(a), Value::Object(b)) = (a, b) else { return equal(a, b) };
     let mut left = a.iter().filter(|(key, _)| *key != ignored);
     let mut right = b.iter().filter(|(key, _)| *key != ignored);

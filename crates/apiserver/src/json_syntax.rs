@@ -53,6 +53,14 @@ fn quoted(byte: u8) -> String {
     }
 }
 
+fn enter(open: &mut Vec<u8>, bracket: u8) -> Result<(), Fault> {
+    if open.len() >= DEPTH_MAX {
+        return Err(Fault::Depth);
+    }
+    open.push(bracket);
+    Ok(())
+}
+
 struct Reader<'a> {
     text: &'a [u8],
     at: usize,
@@ -77,16 +85,16 @@ impl Reader<'_> {
             match self.peek()? {
                 b'{' => {
                     self.at += 1;
-                    self.enter(&mut open, b'{')?;
+                    enter(&mut open, b'{')?;
                     self.skip_space();
                     if self.peek()? != b'}' {
-                        self.key("looking for beginning of object key string")?;
+                        self.key()?;
                         continue 'value;
                     }
                 }
                 b'[' => {
                     self.at += 1;
-                    self.enter(&mut open, b'[')?;
+                    enter(&mut open, b'[')?;
                     self.skip_space();
                     if self.peek()? != b']' {
                         continue 'value;
@@ -103,7 +111,7 @@ impl Reader<'_> {
                         b',' => {
                             self.at += 1;
                             self.skip_space();
-                            self.key("looking for beginning of object key string")?;
+                            self.key()?;
                             continue 'value;
                         }
                         b'}' => {
@@ -128,18 +136,10 @@ impl Reader<'_> {
         }
     }
 
-    fn enter(&self, open: &mut Vec<u8>, bracket: u8) -> Result<(), Fault> {
-        if open.len() >= DEPTH_MAX || self.at > self.text.len() {
-            return Err(Fault::Depth);
-        }
-        open.push(bracket);
-        Ok(())
-    }
-
-    fn key(&mut self, context: &'static str) -> Result<(), Fault> {
+    fn key(&mut self) -> Result<(), Fault> {
         match self.peek()? {
             b'"' => self.string()?,
-            other => return Err(Fault::Byte(other, context)),
+            other => return Err(Fault::Byte(other, "looking for beginning of object key string")),
         }
         self.skip_space();
         match self.peek()? {

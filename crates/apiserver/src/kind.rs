@@ -12,7 +12,7 @@ use crate::builtin::{self, Builtin};
 use crate::crd::{self, CrdColumn};
 use crate::field::FieldError;
 use crate::jsonpath::JsonPath;
-use crate::schema::Schema;
+use crate::schema::{self, Schema};
 use crate::store::Resource;
 
 /// One served version of a resource.
@@ -112,11 +112,16 @@ impl Kind {
         }
     }
 
-    /// What is wrong with an object beyond its schema; the second argument is the object as stored, if there is one.
-    pub fn problems(&self, object: &Value, old: Option<&Value>) -> Vec<FieldError> {
-        match &self.origin {
-            Origin::Builtin(_) => builtin::validate::of(&self.group, &self.kind)(object, old),
-            Origin::Custom(_) => Vec::new(),
+    /// What is wrong with an object that is written as a whole or through a part of it, apart from its metadata; `old` is the
+    /// object as stored, if there is one.
+    pub fn problems(&self, object: &Value, old: Option<&Value>, subresource: &str) -> Vec<FieldError> {
+        match (&self.origin, old, subresource) {
+            (Origin::Builtin(_), _, "") => builtin::validate::of(&self.group, &self.kind)(object, old),
+            (Origin::Builtin(_), _, "finalize") => builtin::validate::config::namespace_finalize(object, old),
+            (Origin::Builtin(_), _, _) => builtin::validate::status::of(&self.group, &self.kind)(object, old),
+            (Origin::Custom(_), None, _) => schema::validate::validate(object, &self.schema),
+            (Origin::Custom(_), Some(old), "status") => schema::validate::validate_status(object, old, &self.schema),
+            (Origin::Custom(_), Some(old), _) => schema::validate::validate_update(object, old, &self.schema),
         }
     }
 

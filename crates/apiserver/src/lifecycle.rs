@@ -119,7 +119,16 @@ impl ApiServer {
     }
 
     async fn follow(&self, task: &Task) -> Result<(), ApiError> {
+        if let Task::Gone { resource, key, .. } = task
+            && &**resource == CUSTOM_RESOURCE_DEFINITIONS
+        {
+            self.undefine(key);
+        }
+        let controllers = self.options().controllers;
         match task {
+            Task::Gone { resource, .. } if !controllers => self.definition_may_go(resource).await,
+            Task::Deleting(resource, key) if !controllers => self.delete_instances(resource, key).await,
+            Task::Owned(..) if !controllers => Ok(()),
             Task::Gone { uid, owners, resource, key } => {
                 self.after_removal(uid, owners, key).await?;
                 self.namespace_may_be_empty(key).await?;

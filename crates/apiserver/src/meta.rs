@@ -270,7 +270,7 @@ pub fn field_manager(manager: &str, path: &Path<'_>, errors: &mut Vec<FieldError
     if manager.len() > FIELD_MANAGER_MAX_BYTES {
         errors.push(too_long(path, FIELD_MANAGER_MAX_BYTES));
     }
-    for (at, c) in manager.char_indices().filter(|(_, c)| c.is_control()) {
+    for (at, c) in manager.char_indices().filter(|(_, c)| !crate::field::is_printable(*c)) {
         let detail = format!("invalid character U+{:04X} (at position {at})", u32::from(c));
         errors.push(FieldError::invalid(path, manager, detail));
     }

@@ -314,6 +314,18 @@ mod tests {
             (".5", "500m"),
             ("  1Gi ", "1Gi"),
             ("123456789012345678901", "123456789012345678901"),
+            ("0.1Gi", "107374182400m"),
+            ("1.1Ki", "1126400m"),
+            ("12345678901234567Ki", "9223372036854775807"),
+            ("07", "07"),
+            ("00.50", "500m"),
+            ("10.00", "10"),
+            ("1E", "1E"),
+            ("1e-3", "1e-3"),
+            ("1500e-3", "1500e-3"),
+            ("1e0", "1e0"),
+            ("5e1", "50"),
+            ("1e20", "100e18"),
         ] {
             assert_eq!(canonical(text).as_deref(), Ok(expected), "{text}");
         }
@@ -329,6 +341,8 @@ mod tests {
             ("1Gib", Malformed::Format),
             ("é", Malformed::Format),
             ("1Kii", Malformed::Suffix),
+            ("--1", Malformed::Suffix),
+            ("0x10", Malformed::Format),
             ("1K", Malformed::Suffix),
             ("1mi", Malformed::Suffix),
             ("1e", Malformed::Suffix),

@@ -121,6 +121,19 @@ pub enum Verb {
 }
 
 impl Verb {
+    /// As Kubernetes spells it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+        }
+    }
+
     /// The verb of a method on a path, if there is one.
     pub fn of(method: &Method, path: &ResourcePath<'_>) -> Option<Self> {
         match (method, path.name.is_some()) {

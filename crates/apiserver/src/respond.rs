@@ -147,9 +147,7 @@ impl ApiServer {
                     Verb::Get => self.get(call),
                     Verb::Update => self.update(call).await,
                     Verb::Patch => self.patch(call).await,
-                    Verb::List | Verb::Create | Verb::Delete | Verb::DeleteCollection => {
-                        Err(ApiError::method_not_allowed())
-                    }
+                    Verb::List | Verb::Create | Verb::Delete | Verb::DeleteCollection => Err(not_offered(call, verb)),
                 };
             }
             "scale" if call.kind.scale.is_some() => return self.scale(call, method).await,
@@ -161,6 +159,10 @@ impl ApiServer {
                 };
             }
             other => return self.call_subresource(method, other, call).await,
+        }
+        // One namespace at a time, but for lists.
+        if call.kind.namespaced && call.namespace.is_empty() && verb != Verb::List {
+            return Err(not_offered(call, verb));
         }
         let offered = call.kind.builtin().map_or(Verbs::All, |builtin| builtin.verbs);
         match (verb, offered) {
@@ -178,7 +180,8 @@ impl ApiServer {
     }
 
     async fn call_subresource(&self, method: &Method, name: &str, call: &Call) -> Result<Response<Body>, ApiError> {
-        let subresource = self.subresource(&call.kind.resource, name).ok_or_else(ApiError::no_such_path)?;
+        let missing = || if call.kind.is_custom() { call.not_found() } else { ApiError::no_such_path() };
+        let subresource = self.subresource(&call.kind.resource, name).ok_or_else(missing)?;
         let request = SubresourceRequest {
             kind: call.kind.clone(),
             namespace: call.namespace.clone(),
@@ -191,6 +194,14 @@ impl ApiServer {
         };
         subresource.call(self, request).await
     }
+}
+
+/// A verb that the path does not take. Custom resources have their own words for it.
+fn not_offered(call: &Call, verb: Verb) -> ApiError {
+    if !call.kind.is_custom() {
+        return ApiError::method_not_allowed();
+    }
+    ApiError::not_supported(verb.as_str(), &call.kind.plural, &call.kind.group)
 }
 
 fn aggregated(accept: Option<&str>) -> Result<bool, ApiError> {

@@ -9,6 +9,7 @@ pub mod default;
 pub mod definitions;
 mod embedded;
 pub(crate) mod format;
+pub mod omit;
 pub(crate) mod path;
 pub mod prune;
 pub(crate) mod regexp;
@@ -104,6 +105,8 @@ pub struct PatchStrategy {
     pub merge: bool,
     /// `retainKeys`: the patch names the fields that survive.
     pub retain_keys: bool,
+    /// An object is replaced instead of merged.
+    pub replace: bool,
     /// The field that tells elements apart.
     pub merge_key: Option<String>,
 }

@@ -30,6 +30,9 @@ pub struct Options {
     pub seed: u64,
     /// How much history is kept for watches and paged lists.
     pub retention: Retention,
+    /// Whether the server does what controllers do elsewhere: collect garbage, and empty namespaces that are to go. Without
+    /// it the server is what a bare kube-apiserver is.
+    pub controllers: bool,
     /// Larger request bodies are refused. Kubernetes takes 3 MiB.
     pub body_bytes_max: usize,
 }
@@ -42,7 +45,7 @@ impl Default for Options {
             reason = "the one place where a server that was given no clock takes the system's"
         )]
         let now = Arc::new(Timestamp::now);
-        Self { now, seed: 0, retention: Retention::default(), body_bytes_max: 3 * 1024 * 1024 }
+        Self { now, seed: 0, retention: Retention::default(), controllers: true, body_bytes_max: 3 * 1024 * 1024 }
     }
 }
 

@@ -34,6 +34,8 @@ pub struct Details {
     pub uid: String,
     /// What exactly is wrong.
     pub causes: Vec<Cause>,
+    /// Where a list that lost its version can go on; it stands in the Status' metadata.
+    pub continue_token: String,
     /// When to try again.
     pub retry_after_seconds: u32,
     /// Written even when nothing is known: some answers of a real server have empty details, others have none.
@@ -163,6 +165,12 @@ impl ApiError {
         Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
     }
 
+    /// 405, in the words of custom resources.
+    pub fn not_supported(verb: &str, resource: &str, group: &str) -> Self {
+        let message = format!("{verb} is not supported on resources of kind {:?}", qualified(resource, group));
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).about(resource, group, "")
+    }
+
     /// 406: no representation that the client would take.
     pub fn not_acceptable(offered: &[&str]) -> Self {
         let message = format!("only the following media types are accepted: {}", offered.join(", "));
@@ -234,6 +242,9 @@ impl ApiError {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
             "message": self.message, "code": self.code.as_u16(),
         });
+        if !self.details.continue_token.is_empty() {
+            status["metadata"]["continue"] = self.details.continue_token.as_str().into();
+        }
         // An unforeseen error of a real server has no reason.
         if !self.reason.is_empty() {
             status["reason"] = self.reason.as_ref().into();

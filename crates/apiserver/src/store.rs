@@ -102,6 +102,8 @@ struct Table {
     objects: BTreeMap<Key, Arc<Entry>>,
     log: Log,
     wakers: BTreeMap<u64, Waker>,
+    /// How often everybody who watched was sent home.
+    closings: u64,
 }
 
 impl Store {
@@ -130,7 +132,7 @@ impl Store {
         let state = self.state();
         let tables = state.tables.iter().map(|(resource, table)| {
             let log = Log::starting_after(state.revision);
-            (resource.clone(), Table { objects: table.objects.clone(), log, wakers: BTreeMap::new() })
+            (resource.clone(), Table { objects: table.objects.clone(), log, ..Table::default() })
         });
         let forked = State {
             revision: state.revision,
@@ -181,6 +183,9 @@ impl Store {
     ) -> Result<Page, Expired> {
         let state = self.state();
         let Some(table) = state.tables.get(resource) else {
+            if revision < state.horizon {
+                return Err(Expired { oldest: state.horizon });
+            }
             return Ok(Page { entries: Vec::new(), revision, next: None, remaining: Some(0) });
         };
         let mut then: BTreeMap<Key, Option<Arc<Entry>>> = BTreeMap::new();
@@ -278,14 +283,25 @@ impl Store {
         let mut state = self.state();
         let table = state.table(resource);
         drop(table.log.after(revision)?);
-        Ok(Subscription::new(self.clone(), Some(resource.clone()), revision, state.next_id()))
+        let closings = table.closings;
+        Ok(Subscription::new(self.clone(), Some(resource.clone()), revision, closings, state.next_id()))
     }
 
     /// Every change of every resource from now on, in revision order: for simulators and for invariants.
     pub fn subscribe_all(&self) -> Subscription {
         let mut state = self.state();
         let revision = state.revision;
-        Subscription::new(self.clone(), None, revision, state.next_id())
+        Subscription::new(self.clone(), None, revision, 0, state.next_id())
+    }
+
+    /// Ends all subscriptions to a resource, once they have seen what there is to see: its kind is no longer served.
+    pub fn close(&self, resource: &Resource) {
+        let mut state = self.state();
+        let table = state.table(resource);
+        table.closings += 1;
+        let wakers = std::mem::take(&mut table.wakers);
+        drop(state);
+        wakers.into_values().for_each(Waker::wake);
     }
 
     /// Forgets history up to and including `revision`: a watch or a page from before it is answered with "expired".

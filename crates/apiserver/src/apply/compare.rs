@@ -176,9 +176,11 @@ fn fields<'a>(
     let was = before.object();
     for (name, value) in after.into_iter().flatten() {
         let former = match (before, was.and_then(|was| was.get(name))) {
-            (Before::Blank, _) => Before::blank_field(place, name, value),
-            (Before::Absent | Before::Present(_), Some(value)) => Before::Present(value),
+            // What is the same needs no schema. This makes a small change to a large object cheap.
+            (Before::Absent | Before::Present(_), Some(former)) if former == value => continue,
+            (Before::Absent | Before::Present(_), Some(former)) => Before::Present(former),
             (Before::Absent | Before::Present(_), None) => Before::Absent,
+            (Before::Blank, _) => Before::blank_field(place, name, value),
         };
         let mut inside = Delta::default();
         let itself = node(place.inside(name).place, former, Some(value), &mut inside)?;
@@ -201,7 +203,25 @@ struct Twins<'a> {
     after: Vec<&'a Value>,
 }
 
+/// The elements of a list that is new.
+fn new_elements(place: Place<'_>, after: &[Value], out: &mut Delta) -> Result<(), String> {
+    let items = place.items();
+    for value in after {
+        let step = place.step(value)?;
+        let mut inside = Delta::default();
+        // Duplicates are owned together, as if they were one leaf.
+        if !out.changed.nodes().contains_key(&step) {
+            node(items, Before::Absent, Some(value), &mut inside)?;
+        }
+        out.changed.put(step, true, inside.changed);
+    }
+    Ok(())
+}
+
 fn elements(place: Place<'_>, before: &[Value], after: &[Value], out: &mut Delta) -> Result<(), String> {
+    if before.is_empty() {
+        return new_elements(place, after, out);
+    }
     let mut all: BTreeMap<String, Twins<'_>> = BTreeMap::new();
     for value in before {
         all.entry(place.step(value)?).or_default().before.push(value);
@@ -235,16 +255,22 @@ fn elements(place: Place<'_>, before: &[Value], after: &[Value], out: &mut Delta
                 Itself { changed: true, removed: !twins.before.is_empty() }
             }
         };
-        attach(out, || step.clone(), itself, inside);
+        attach(out, || step, itself, inside);
     }
     Ok(())
 }
 
-fn attach(out: &mut Delta, step: impl Fn() -> String, itself: Itself, inside: Delta) {
-    if itself.changed || !inside.changed.is_empty() {
-        out.changed.put(step(), itself.changed, inside.changed);
-    }
-    if itself.removed || !inside.removed.is_empty() {
-        out.removed.put(step(), itself.removed, inside.removed);
+fn attach(out: &mut Delta, step: impl FnOnce() -> String, itself: Itself, inside: Delta) {
+    let changed = itself.changed || !inside.changed.is_empty();
+    let removed = itself.removed || !inside.removed.is_empty();
+    match (changed, removed) {
+        (false, false) => {}
+        (true, false) => out.changed.put(step(), itself.changed, inside.changed),
+        (false, true) => out.removed.put(step(), itself.removed, inside.removed),
+        (true, true) => {
+            let step = step();
+            out.changed.put(step.clone(), itself.changed, inside.changed);
+            out.removed.put(step, itself.removed, inside.removed);
+        }
     }
 }

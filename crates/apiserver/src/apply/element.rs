@@ -126,15 +126,22 @@ pub(super) fn field(name: &str) -> String {
 
 /// The spelling of an element of a list of scalars: `v:"a"`.
 pub(super) fn item(value: &Value) -> String {
-    let mut out = String::from("v:");
+    let mut out = spelling("v:");
     write_value(&mut out, value);
     out
 }
 
 /// The spelling of an element that is told apart by fields, which must be sorted by name.
 pub(super) fn key<'a>(fields: impl Iterator<Item = (&'a str, &'a Value)>) -> String {
-    let mut out = String::from("k:");
+    let mut out = spelling("k:");
     write_key(&mut out, fields);
+    out
+}
+
+/// Room for a typical step, so that it is allocated once.
+fn spelling(kind: &str) -> String {
+    let mut out = String::with_capacity(48);
+    out.push_str(kind);
     out
 }
 
@@ -199,6 +206,12 @@ fn exponential(n: f64, digits: usize) -> String {
 /// A JSON string; `html` also escapes what could end a script in a page, as Go's encoder does for values.
 fn write_string(out: &mut String, text: &str, html: bool) {
     out.push('"');
+    // Most text has nothing to escape.
+    if text.bytes().all(|b| b >= b' ' && b.is_ascii() && !matches!(b, b'"' | b'\\' | b'<' | b'>' | b'&')) {
+        out.push_str(text);
+        out.push('"');
+        return;
+    }
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),

@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
+use super::element::equal;
 use super::shape::{Kind, Place};
 
-/// Merges `applied` into `live`, field by field; where both have a leaf, the applied one wins. Nothing is removed.
+/// Merges `applied` into `live`, field by field; where both have a leaf, the applied one wins. Nothing is removed, and what
+/// has an equal value stays as it was written: `1` does not become `1.0`.
 pub(super) fn merge(place: Place<'_>, live: &mut Value, applied: Value) -> Result<(), String> {
     match place.kind(Some(&applied)) {
-        Kind::Scalar => *live = applied,
+        Kind::Scalar => replace(live, applied),
         Kind::Map | Kind::Unknown => {
             let both_empty =
                 live.as_object().is_none_or(Map::is_empty) && applied.as_object().is_none_or(Map::is_empty);
             if both_empty || place.is_atomic_map() {
-                *live = applied;
+                replace(live, applied);
                 return Ok(());
             }
             match (&mut *live, applied) {
@@ -27,7 +29,7 @@ pub(super) fn merge(place: Place<'_>, live: &mut Value, applied: Value) -> Resul
         Kind::List => {
             let both_empty = live.as_array().is_none_or(Vec::is_empty) && applied.as_array().is_none_or(Vec::is_empty);
             if both_empty || place.is_atomic_list() {
-                *live = applied;
+                replace(live, applied);
                 return Ok(());
             }
             match (&mut *live, applied) {
@@ -40,6 +42,12 @@ pub(super) fn merge(place: Place<'_>, live: &mut Value, applied: Value) -> Resul
         }
     }
     Ok(())
+}
+
+fn replace(live: &mut Value, applied: Value) {
+    if !equal(live, &applied) {
+        *live = applied;
+    }
 }
 
 fn merge_fields(place: Place<'_>, live: &mut Map<String, Value>, applied: Map<String, Value>) -> Result<(), String> {

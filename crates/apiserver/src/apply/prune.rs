@@ -12,7 +12,9 @@ use super::shape::Place;
 /// Removing a field removes everything in it, also what the applier never owned. So it is done in three steps, each from
 /// the merged object: remove all that the applier owned; add back what anybody owns; add back what nobody ever owned.
 pub(super) fn prune(place: Place<'_>, merged: Value, last: &FieldSet, now: &FieldSet, others: &Managers) -> Value {
-    if last.is_empty() || last == now {
+    let mut dropped = last.clone();
+    dropped.subtract(now);
+    if dropped.is_empty() {
         return merged;
     }
     let last = with_parents(place, last);

@@ -15,6 +15,7 @@ pub mod policy;
 pub mod rbac;
 pub mod schedule;
 pub mod service;
+pub mod status;
 pub mod storage;
 pub mod webhook;
 pub mod workload;

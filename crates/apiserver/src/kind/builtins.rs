@@ -20,6 +20,9 @@ static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
     Arc::new(registry)
 });
 
+static OBJECT_META: LazyLock<Option<Arc<Schema>>> =
+    LazyLock::new(|| definitions()?.schema("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"));
+
 /// The facts about built-in kinds, for publishing.
 pub fn definitions() -> Option<&'static Definitions> {
     DEFINITIONS.as_ref()
@@ -31,8 +34,8 @@ pub fn registry() -> Arc<Registry> {
 }
 
 /// The schema of every object's metadata.
-pub fn object_meta() -> Option<Arc<Schema>> {
-    definitions()?.schema("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")
+pub fn object_meta() -> Option<&'static Arc<Schema>> {
+    OBJECT_META.as_ref()
 }
 
 fn kind(row: &'static Builtin) -> Kind {

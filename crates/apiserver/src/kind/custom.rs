@@ -8,7 +8,7 @@ use crate::crd::{self, Crd, CrdVersion};
 impl Registry {
     /// Serves what a definition defines, in place of what it defined before.
     pub fn define(&mut self, definition: &Value) {
-        let crd = crd::parse(definition, builtins::object_meta().as_ref());
+        let crd = crd::parse(definition, builtins::object_meta());
         if !crd.established {
             return;
         }

@@ -36,6 +36,13 @@ impl ApiServer {
         Ok(())
     }
 
+    /// Serves no longer what a definition defined.
+    pub(super) fn undefine(&self, key: &Key) {
+        let Some((plural, group)) = key.name.split_once('.') else { return };
+        self.change_registry(|registry| registry.remove(group, plural));
+        self.store().close(&store_name(plural, group));
+    }
+
     /// Deletes the objects of a definition that is to go.
     pub(super) async fn delete_instances(&self, resource: &str, key: &Key) -> Result<(), ApiError> {
         if resource != CUSTOM_RESOURCE_DEFINITIONS {

@@ -271,6 +271,19 @@ pub fn is_http_header_name(value: &str) -> Vec<String> {
     vec![pattern(words, &["X-Header-Name"], "[-A-Za-z0-9]+")]
 }
 
+/// The reason of a condition.
+pub fn is_condition_reason(value: &str) -> Vec<String> {
+    let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let bytes = value.as_bytes();
+    let ends = bytes.first().is_some_and(u8::is_ascii_alphabetic) && bytes.last().is_some_and(|b| word(*b));
+    if ends && bytes.iter().all(|b| word(*b) || matches!(b, b',' | b':')) {
+        return Vec::new();
+    }
+    let words = "a condition reason must start with alphabetic character, optionally followed by a string of alphanumeric characters or '_,:', and must end with an alphanumeric character or '_'";
+    let examples = ["my_name", "MY_NAME", "MyName", "ReasonA,ReasonB", "ReasonA:ReasonB"];
+    vec![pattern(words, &examples, "[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?")]
+}
+
 /// A name, or the start of one when `prefix` is set: a DNS subdomain.
 pub fn name_is_dns_subdomain(name: &str, prefix: bool) -> Vec<String> {
     is_dns_subdomain(&completed(name, prefix))
@@ -366,6 +379,7 @@ mod tests {
         check(is_port_name, &["http", "a-1", "1a"], &["", "80", "a--b", "-a", "a-", "A", "abcdefghijklmnop"]);
         check(is_env_var_name, &["A", "a.b-c", "1", "a b", "#"], &["", "a=b", "ä", "a\u{7f}"]);
         check(is_percent, &["0%", "100%"], &["", "%", "1", "-1%", "1.5%"]);
+        check(is_condition_reason, &["A", "a_", "A,b:c"], &["", "1", "_a", "a:", "a b"]);
         check(is_http_header_name, &["X-A"], &["", "a b", "a_b"]);
         check(is_path_segment_name, &["system:node", "A b"], &[".", "..", "a/b", "a%b"]);
         assert_eq!(is_port_number(0), ["must be between 1 and 65535, inclusive"]);

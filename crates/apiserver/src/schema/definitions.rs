@@ -139,7 +139,10 @@ impl<'a> Compiler<'a> {
             .filter(|facts| facts.is_object())
             .map(|facts| self.place(facts, Inside::Collection));
         let atomic = text(keywords, "x-kubernetes-map-type") == Some("atomic");
-        ObjectShape { properties, additional, required: Vec::new(), atomic }
+        // Nobody enforces these here: they tell what is shown even when it is empty.
+        let required = keywords.get("required").and_then(Value::as_array).into_iter().flatten();
+        let required = required.filter_map(|name| name.as_str().map(str::to_owned)).collect();
+        ObjectShape { properties, additional, required, atomic }
     }
 }
 
@@ -179,6 +182,7 @@ fn patch_strategy(keywords: &Map<String, Value>) -> PatchStrategy {
     let strategy = text(keywords, "x-kubernetes-patch-strategy").unwrap_or_default();
     PatchStrategy {
         merge: strategy.split(',').any(|word| word == "merge"),
+        replace: strategy.split(',').any(|word| word == "replace"),
         retain_keys: strategy.split(',').any(|word| word == "retainKeys"),
         merge_key: text(keywords, "x-kubernetes-patch-merge-key").map(str::to_owned),
     }

@@ -8,19 +8,22 @@ use futures::Stream;
 
 use super::{Change, Expired, Resource, State, Store};
 
-/// The changes after a revision, in order, without end. Subscribers hold a position in the shared log, not a queue: a slow one
-/// costs nothing, until a change is thrown away that it has not seen; then it gets [`Expired`] and must list again.
+/// The changes after a revision, in order, until the resource's kind goes. Subscribers hold a position in the shared log, not
+/// a queue: a slow one costs nothing, until a change is thrown away that it has not seen; then it gets [`Expired`] and must
+/// list again.
 pub struct Subscription {
     store: Store,
     /// `None`: all of them.
     resource: Option<Resource>,
     revision: u64,
+    /// How often the resource's subscriptions had been ended when this one began.
+    closings: u64,
     id: u64,
 }
 
 impl Subscription {
-    pub(super) fn new(store: Store, resource: Option<Resource>, revision: u64, id: u64) -> Self {
-        Self { store, resource, revision, id }
+    pub(super) fn new(store: Store, resource: Option<Resource>, revision: u64, closings: u64, id: u64) -> Self {
+        Self { store, resource, revision, closings, id }
     }
 
     /// Everything up to this revision was delivered (or was not ours).
@@ -88,7 +91,13 @@ impl Stream for Subscription {
             }
             Ok(None) => {
                 let wakers = match &this.resource {
-                    Some(resource) => &mut state.table(resource).wakers,
+                    Some(resource) => {
+                        let table = state.table(resource);
+                        if table.closings > this.closings {
+                            return Poll::Ready(None);
+                        }
+                        &mut table.wakers
+                    }
                     None => &mut state.wakers_of_all,
                 };
                 wakers.insert(this.id, context.waker().clone());

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::body::{self, Body, warn};
 use crate::decode;
+use crate::field::FieldError;
 use crate::kind::{Kind, Scale};
 use crate::negotiate::{self, BodyType, PatchType};
 use crate::patch::{json::JsonPatch, merge};
@@ -23,7 +24,14 @@ impl ApiServer {
         let entry = self.store().get(&call.kind.resource, &call.key()).ok_or_else(|| call.not_found())?;
         let current = Self::load(&call.kind, &entry);
         let patch = match *method {
-            Method::GET => return Ok(body::json(StatusCode::OK, &show(&call.kind, paths, &current))),
+            Method::GET => {
+                let wanted = paths.spec.iter().fold(&current, |value, field| &value[field.as_str()]);
+                if call.kind.is_custom() && wanted.is_null() {
+                    let path = paths.spec.join(".");
+                    return Err(ApiError::internal(&format!("the spec replicas field \".{path}\" does not exist")));
+                }
+                return Ok(body::json(StatusCode::OK, &show(&call.kind, paths, &current)));
+            }
             Method::PUT => ScalePatch::Replace(self.scale_in_body(call)?),
             Method::PATCH => match negotiate::patch_type(call.header(header::CONTENT_TYPE), call.endpoint())? {
                 PatchType::Json => {
@@ -82,12 +90,15 @@ impl Proposal for Scaled<'_> {
         let replicas = &scale["spec"]["replicas"];
         let wanted = if replicas.is_null() { Some(0) } else { replicas.as_i64() };
         let Some(wanted) = wanted.filter(|wanted| *wanted >= 0) else {
-            let error = crate::field::FieldError::invalid(
-                "spec.replicas",
-                replicas.clone(),
-                "must be greater than or equal to 0",
-            );
-            return Err(ApiError::invalid("Scale", "autoscaling", name, &[error]));
+            return Err(if self.kind.is_custom() {
+                let path = format!(".{}", self.paths.spec.join("."));
+                let error = FieldError::invalid(path, replicas.clone(), "should be a non-negative integer");
+                ApiError::invalid(&self.kind.kind, &self.kind.group, name, &[error])
+            } else {
+                let error =
+                    FieldError::invalid("spec.replicas", replicas.clone(), "must be greater than or equal to 0");
+                ApiError::invalid("Scale", "autoscaling", name, &[error])
+            });
         };
         let version = scale["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         if !version.is_empty() && current["metadata"]["resourceVersion"] != version {

@@ -267,9 +267,7 @@ pub(crate) fn place(call: &Call, object: &mut Value) -> Result<(), ApiError> {
     let fields = metadata(object);
     let given = fields.get("namespace").and_then(Value::as_str).unwrap_or_default();
     if !kind.namespaced {
-        if given.is_empty() {
-            fields.remove("namespace");
-        }
+        fields.remove("namespace");
         return Ok(());
     }
     if call.namespace.is_empty() {

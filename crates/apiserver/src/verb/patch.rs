@@ -4,7 +4,6 @@ use http::{Response, StatusCode, header};
 use serde_json::Value;
 
 use super::Call;
-use super::create::check_kind;
 use super::update::Proposal;
 use super::write::{Intent, Unfit, Written};
 use crate::admission::Operation;
@@ -13,7 +12,7 @@ use crate::body::{Body, warn};
 use crate::decode;
 use crate::kind::Kind;
 use crate::negotiate::{self, PatchType};
-use crate::patch::{json::JsonPatch, merge};
+use crate::patch::{json::JsonPatch, merge, strategic};
 use crate::query::{FieldValidation, Query, WriteOptions};
 use crate::server::ApiServer;
 use crate::status::ApiError;
@@ -42,7 +41,7 @@ impl Proposal for Patched<'_> {
                 oddities.extend(patch.complaints.iter().cloned());
             }
             Change::Merge(patch) => merge::merge(&mut object, patch.clone()),
-            Change::Strategic(patch) => merge::merge(&mut object, patch.clone()),
+            Change::Strategic(patch) => strategic::apply(&mut object, patch, &self.kind.schema)?,
         }
         if !object.is_object() || !object["metadata"].is_object() {
             return Err(Unfit::Undecodable("the patched document is not an object".into()).in_patch(&object));
@@ -69,7 +68,9 @@ fn keep_identity(kind: &Kind, object: &mut Value, current: &Value) -> Result<(),
         )));
     }
     if text(object, "namespace") != text(current, "namespace") {
-        return Err(ApiError::bad_request("the namespace of the object does not match the namespace on the request"));
+        return Err(ApiError::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
     }
     object["apiVersion"] = kind.api_version.as_str().into();
     object["kind"] = kind.kind.as_str().into();
@@ -79,10 +80,10 @@ fn keep_identity(kind: &Kind, object: &mut Value, current: &Value) -> Result<(),
 /// A configuration that its owner wants to see in the object.
 struct Applied<'a> {
     server: &'a ApiServer,
+    call: &'a Call,
     intent: &'a Intent<'a>,
     configuration: Value,
     force: bool,
-    validation: FieldValidation,
 }
 
 impl Applied<'_> {
@@ -94,6 +95,7 @@ impl Applied<'_> {
         if current.is_none() && !kind.is_custom() {
             super::create::drop_status(kind, &mut object);
         }
+        check_place(self.call, &self.configuration)?;
         ApiServer::shape(kind, &mut object, FieldValidation::Ignore, Vec::new(), warnings)
             .map_err(|unfit| unfit.in_body(kind))?;
         Ok(object)
@@ -102,7 +104,6 @@ impl Applied<'_> {
 
 impl Proposal for Applied<'_> {
     fn propose(&self, current: &Value, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
-        let _ = self.validation;
         let mut object = self.merge(Some(current), warnings)?;
         // A configuration may name the version that it was made for.
         let sent = &self.configuration["metadata"]["resourceVersion"];
@@ -135,6 +136,7 @@ impl ApiServer {
         self.answer(call, StatusCode::OK, &written)
     }
 
+    /// Server-side apply.
     async fn apply(
         &self,
         call: &Call,
@@ -143,19 +145,20 @@ impl ApiServer {
     ) -> Result<Response<Body>, ApiError> {
         let kind = &call.kind;
         let mut warnings = Vec::new();
-        let (mut configuration, oddities) =
-            decode::yaml(&call.body).map_err(|why| ApiError::bad_request(format!("error decoding YAML: {why}")))?;
-        let named = configuration["metadata"]["name"].as_str().unwrap_or_default();
-        if !named.is_empty() && named != call.name {
-            return Err(ApiError::bad_request(format!(
-                "the name of the object ({named}) does not match the name on the URL ({})",
-                call.name
-            )));
+        let (configuration, oddities) = decode::yaml(&call.body).map_err(undecodable)?;
+        if !configuration.is_object() {
+            let found = crate::json_syntax::type_name(&configuration);
+            let why = format!("json: cannot unmarshal {found} into Go value of type map[string]interface {{}}");
+            return Err(undecodable(format!("error unmarshaling JSON: while decoding JSON: {why}")));
         }
-        check_kind(kind, &mut configuration)?;
-        check_applied(kind, &mut configuration, options.field_validation, oddities, &mut warnings)?;
-        let applied =
-            Applied { server: self, intent, configuration, force: options.force, validation: options.field_validation };
+        match options.field_validation {
+            FieldValidation::Strict if !oddities.is_empty() => {
+                return Err(ApiError::bad_request(format!("error strict decoding YAML: {}", oddities.join(", "))));
+            }
+            FieldValidation::Warn => warnings.extend(oddities),
+            FieldValidation::Strict | FieldValidation::Ignore => {}
+        }
+        let applied = Applied { server: self, call, intent, configuration, force: options.force };
         if self.store().get(&kind.resource, &call.key()).is_some() {
             let written = self.replace(call, intent, &applied, warnings).await?;
             return self.answer(call, StatusCode::OK, &written);
@@ -182,32 +185,26 @@ impl ApiServer {
     }
 }
 
-/// A configuration is decoded like any object: unknown fields go, or are refused.
-fn check_applied(
-    kind: &Kind,
-    configuration: &mut Value,
-    validation: FieldValidation,
-    mut oddities: Vec<String>,
-    warnings: &mut Vec<String>,
-) -> Result<(), ApiError> {
-    if !kind.is_custom()
-        && let Some(why) =
-            crate::schema::unmarshal::decode_errors(configuration, &kind.schema, &kind.kind, &kind.version)
-    {
+fn undecodable(why: String) -> ApiError {
+    ApiError::bad_request(format!("error decoding YAML: {why}"))
+}
+
+/// What is applied is an object of the path's name and namespace.
+fn check_place(call: &Call, configuration: &Value) -> Result<(), ApiError> {
+    let text = |field: &str| configuration["metadata"][field].as_str().unwrap_or_default();
+    let (name, namespace) = (text("name"), text("namespace"));
+    if name.is_empty() {
+        let why =
+            format!("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name);
         return Err(ApiError::bad_request(why));
     }
-    let mut unknown = Vec::new();
-    crate::schema::prune::prune(configuration, &kind.schema, Some(&mut unknown));
-    oddities.extend(unknown.into_iter().map(|path| format!("unknown field {path:?}")));
-    match validation {
-        FieldValidation::Strict if !oddities.is_empty() => Err(ApiError::bad_request(format!(
-            "error strict decoding YAML: strict decoding error: {}",
-            oddities.join(", ")
-        ))),
-        FieldValidation::Warn => {
-            warnings.append(&mut oddities);
-            Ok(())
-        }
-        FieldValidation::Strict | FieldValidation::Ignore => Ok(()),
+    if name != call.name {
+        let why = format!("the name of the object ({name}) does not match the name on the URL ({})", call.name);
+        return Err(ApiError::bad_request(why));
     }
+    if !namespace.is_empty() && namespace != call.namespace && call.kind.namespaced {
+        let why = "the namespace of the provided object does not match the namespace sent on the request";
+        return Err(ApiError::bad_request(why));
+    }
+    Ok(())
 }

@@ -12,16 +12,21 @@ use crate::continue_token::ContinueToken;
 use crate::kind::{Kind, Origin};
 use crate::negotiate::{Accepted, Reading, Want};
 use crate::present::{Headings, partial};
-use crate::query::{IncludeObject, ListOptions, Query, VersionMatch};
+use crate::query::{GetOptions, IncludeObject, ListOptions, Query, VersionMatch};
 use crate::selector::field::Selectable;
 use crate::selector::{FieldSelector, LabelSelector};
 use crate::server::ApiServer;
 use crate::status::ApiError;
-use crate::store::{Entry, Expired, Key, Page, Range};
+use crate::store::{Entry, Key, Page, Range};
 
 impl ApiServer {
     /// Reads one object.
     pub(crate) fn get(&self, call: &Call) -> Result<Response<Body>, ApiError> {
+        let asked = GetOptions::parse(&Query::parse(&call.query))?.resource_version.unwrap_or_default();
+        let current = self.store().revision();
+        if asked > current {
+            return Err(too_large(asked, current));
+        }
         let entry = self.store().get(&call.kind.resource, &call.key()).ok_or_else(|| call.not_found())?;
         self.show(call, StatusCode::OK, &Shown::Stored(entry))
     }
@@ -65,10 +70,9 @@ impl ApiServer {
             return Err(too_large(asked, current));
         }
         let mut page = match at {
-            Some(revision) if revision < current => self
-                .store()
-                .list_at(resource, range, revision, keep)
-                .map_err(|expired| gone(token.is_some(), revision, expired))?,
+            Some(revision) if revision < current => {
+                self.store().list_at(resource, range, revision, keep).map_err(|_| gone(token.as_ref()))?
+            }
             _ => self.store().list(resource, range, keep),
         };
         if !filter.is_everything() {
@@ -197,7 +201,7 @@ pub(crate) fn check_fields(kind: &Kind, selector: &FieldSelector) -> Result<(), 
 
 /// The client has seen a future that this server does not know.
 pub(crate) fn too_large(asked: u64, current: u64) -> ApiError {
-    let message = format!("Too large resource version: {asked}, current: {current}");
+    let message = format!("Timeout: Too large resource version: {asked}, current: {current}");
     let mut error = ApiError::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message);
     error.details.causes.push(crate::status::Cause {
         reason: "ResourceVersionTooLarge".into(),
@@ -208,12 +212,17 @@ pub(crate) fn too_large(asked: u64, current: u64) -> ApiError {
     error
 }
 
-fn gone(paging: bool, revision: u64, expired: Expired) -> ApiError {
-    if paging {
-        return ApiError::expired(
-            "The provided continue parameter is too old to display a consistent list result. You can start a new list \
-             without the continue parameter.",
-        );
-    }
-    ApiError::expired(format!("too old resource version: {revision} ({})", expired.oldest))
+/// The version that a list was to be read at is forgotten. A page can still be had, of what is there now.
+fn gone(token: Option<&ContinueToken>) -> ApiError {
+    let Some(token) = token else {
+        return ApiError::expired("The resourceVersion for the provided list is too old.");
+    };
+    let mut error = ApiError::expired(
+        "The provided continue parameter is too old to display a consistent list result. You can start a new list \
+         without the continue parameter, or use the continue token in this response to retrieve the remainder of the \
+         results. Continuing with the provided token results in an inconsistent list - objects that were created, \
+         modified, or deleted between the time the first chunk was returned and now may show up in the list.",
+    );
+    error.details.continue_token = ContinueToken { resource_version: 0, start: token.start.clone() }.encode();
+    error
 }

@@ -8,6 +8,7 @@ use super::call::Shown;
 use super::create::{check_kind, dedup_owners, place};
 use super::write::{Intent, Written, metadata, nothing_keeps};
 use crate::admission::Operation;
+use crate::apply;
 use crate::body::{Body, warn};
 use crate::field::FieldError;
 use crate::kind::{Kind, Origin};
@@ -160,6 +161,7 @@ impl ApiServer {
         Self::check(kind, object, Some(current), intent.subresource)?;
         warnings.extend(kind.warnings(object));
         self.review(intent, Operation::Update, Some(object), Some(current), warnings).await?;
+        apply::keep_times(current, object);
         if object == current || intent.dry_run {
             return Ok(Some(Shown::Imagined(object.take())));
         }
@@ -178,6 +180,8 @@ impl ApiServer {
 fn prepare_update(kind: &Kind, subresource: &str, object: &mut Value, current: &Value) {
     if subresource == "status" {
         keep_all_but_status(kind, object, current);
+    } else if subresource == "finalize" {
+        keep_all_but_finalizers(object, current);
     } else if kind.status {
         copy(object, current, "status");
     }
@@ -242,6 +246,22 @@ fn keep_all_but_status(kind: &Kind, object: &mut Value, current: &Value) {
         None => fields.remove("managedFields"),
     };
     *object = kept;
+}
+
+/// A namespace's `finalize` endpoint writes `spec.finalizers` and nothing else.
+fn keep_all_but_finalizers(object: &mut Value, current: &Value) {
+    let sent = object["spec"]["finalizers"].take();
+    let owners = object["metadata"]["managedFields"].take();
+    *object = current.clone();
+    if let Some(Value::Object(spec)) = object.get_mut("spec") {
+        match sent {
+            Value::Null => spec.remove("finalizers"),
+            list => spec.insert("finalizers".into(), list),
+        };
+    }
+    if !owners.is_null() {
+        metadata(object).insert("managedFields".into(), owners);
+    }
 }
 
 fn copy(object: &mut Value, current: &Value, field: &str) {

@@ -13,7 +13,7 @@ use crate::auth::User;
 use crate::builtin::validate;
 use crate::decode;
 use crate::field::FieldError;
-use crate::kind::{Kind, Origin};
+use crate::kind::{Kind, Origin, builtins};
 use crate::meta::{self, NameRule};
 use crate::negotiate::{self, BodyType};
 use crate::query::FieldValidation;
@@ -70,9 +70,7 @@ impl ApiServer {
         mut oddities: Vec<String>,
         warnings: &mut Vec<String>,
     ) -> Result<(), Unfit> {
-        if !kind.is_custom()
-            && let Some(why) = schema::unmarshal::decode_errors(object, &kind.schema, &kind.kind, &kind.version)
-        {
+        if let Some(why) = Self::undecodable(kind, object) {
             return Err(Unfit::Undecodable(why));
         }
         let mut unknown = Vec::new();
@@ -88,11 +86,23 @@ impl ApiServer {
         Ok(())
     }
 
+    /// The first value of the wrong type in what is a struct to a real server: a built-in object, or any object's metadata.
+    fn undecodable(kind: &Kind, object: &Value) -> Option<String> {
+        if !kind.is_custom() {
+            return schema::unmarshal::decode_errors(object, &kind.schema, &kind.kind, &kind.version);
+        }
+        let metadata = builtins::object_meta()?;
+        schema::unmarshal::decode_errors(&object["metadata"], metadata, &kind.kind, &kind.version)
+    }
+
     /// Fills in defaults.
     pub(crate) fn fill(kind: &Kind, object: &mut Value) {
         schema::default::fill(object, &kind.schema);
         if let Origin::Builtin(builtin) = &kind.origin {
             (builtin.default)(object);
+            schema::omit::empty(object, &kind.schema);
+        } else if let (Some(schema), Some(metadata)) = (builtins::object_meta(), object.get_mut("metadata")) {
+            schema::omit::empty(metadata, schema);
         }
     }
 
@@ -106,7 +116,8 @@ impl ApiServer {
         let kind = intent.kind;
         let reset: &'static [&'static [&'static str]] = match (intent.subresource, kind.status) {
             ("", true) => &[&["status"]],
-            ("status", _) if kind.is_custom() => RESET_BY_CUSTOM_STATUS,
+            ("status", _) if kind.is_custom() => &[&["metadata"], &["spec"]],
+            ("status", _) if &*kind.resource == "deployments.apps" => &[&["spec"], &["metadata", "labels"]],
             ("status", _) => &[&["spec"]],
             _ => &[],
         };
@@ -171,17 +182,11 @@ impl ApiServer {
         let metadata = &object["metadata"];
         let mut errors = meta::validate(metadata, kind.namespaced, name_rule(kind, old));
         if let Some(old) = old {
-            errors.extend(meta::validate_update(metadata, &old["metadata"]));
+            // A real server asks twice, and lists the causes twice.
+            let changed = meta::validate_update(metadata, &old["metadata"]);
+            errors.extend(changed.iter().cloned().chain(changed.clone()));
         }
-        match &kind.origin {
-            Origin::Builtin(_) if subresource.is_empty() => errors.extend(kind.problems(object, old)),
-            Origin::Builtin(_) => {}
-            Origin::Custom(_) => errors.extend(match (old, subresource) {
-                (None, _) => schema::validate::validate(object, &kind.schema),
-                (Some(old), "status") => schema::validate::validate_status(object, old, &kind.schema),
-                (Some(old), _) => schema::validate::validate_update(object, old, &kind.schema),
-            }),
-        }
+        errors.extend(kind.problems(object, old, subresource));
         if errors.is_empty() { Ok(()) } else { Err(Self::invalid(kind, object, &errors)) }
     }
 
@@ -273,16 +278,6 @@ impl ApiServer {
         Ok(())
     }
 }
-
-/// A custom resource's status endpoint writes the status and nothing else.
-const RESET_BY_CUSTOM_STATUS: &[&[&str]] = &[
-    &["spec"],
-    &["metadata", "labels"],
-    &["metadata", "annotations"],
-    &["metadata", "finalizers"],
-    &["metadata", "ownerReferences"],
-    &["metadata", "deletionTimestamp"],
-];
 
 fn attributes<'a>(
     intent: &Intent<'a>,

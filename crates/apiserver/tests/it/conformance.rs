@@ -160,10 +160,11 @@ fn the_server_in_this_process_answers_as_recorded() {
     let complaints: Vec<String> = cases
         .iter()
         .map(|(n, script, case)| {
+            let controllers = case.needs_controllers || case.only_embedded.is_some();
             // Each case has a server and a clock of its own: nothing waits, and no case sees another.
             let runtime =
                 tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-            let seen = runtime.block_on(async { run::case(case, *n, &embedded::InProcess::new()).await });
+            let seen = runtime.block_on(async { run::case(case, *n, &embedded::InProcess::new(controllers)).await });
             complaints(script, case, &seen, &known)
         })
         .collect();

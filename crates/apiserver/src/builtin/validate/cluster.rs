@@ -191,7 +191,8 @@ fn applies(scope: &str, resource: &str) -> bool {
     }
 }
 
-fn amounts(object: &Value, field: &str, path: &Path<'_>, errors: &mut Errors) {
+/// What is wrong with amounts of resources that a quota is about.
+pub(super) fn amounts(object: &Value, field: &str, path: &Path<'_>, errors: &mut Errors) {
     let path = path.field(field);
     for (name, amount) in object.entries(field) {
         let path = path.key(name);

@@ -132,21 +132,6 @@ pub fn namespace_finalize(new: &Value, _old: Option<&Value>) -> Errors {
     errors
 }
 
-/// What is wrong with the status of a Namespace.
-pub fn namespace_status(new: &Value, _old: Option<&Value>) -> Errors {
-    let mut errors = begin(new);
-    let phase = new.at("status").text("phase");
-    let (expected, detail) = if new.at("metadata").has("deletionTimestamp") {
-        ("Terminating", "may only be 'Terminating' if `deletionTimestamp` is not empty")
-    } else {
-        ("Active", "may only be 'Active' if `deletionTimestamp` is empty")
-    };
-    if phase != expected {
-        errors.push(FieldError::invalid("status.Phase", phase, detail));
-    }
-    errors
-}
-
 /// Once `immutable` is set, it stays set and the data stays as it is.
 fn stays_immutable(new: &Value, old: &Value, fields: &[&str], errors: &mut Errors) {
     if !old.flag("immutable") {

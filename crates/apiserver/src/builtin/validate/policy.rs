@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use super::{
-    Errors, SPEC, STATUS, begin, immutable, non_negative, not_more_than_100_percent, positive_int_or_percent, shown,
-};
+use super::{Errors, SPEC, begin, immutable, not_more_than_100_percent, positive_int_or_percent, shown};
 use crate::field::FieldError;
 use crate::meta::selector;
 use crate::path::Path;
@@ -31,15 +29,6 @@ pub fn pod_disruption_budget(new: &Value, _old: Option<&Value>) -> Errors {
     if let Some(policy) = policy.as_str().filter(|policy| !matches!(*policy, "AlwaysAllow" | "IfHealthyBudget")) {
         let path = SPEC.field("unhealthyPodEvictionPolicy");
         errors.push(FieldError::not_supported(path, policy, &["AlwaysAllow", "IfHealthyBudget"]));
-    }
-    errors
-}
-
-/// What is wrong with the status of a `PodDisruptionBudget`.
-pub fn pod_disruption_budget_status(new: &Value, _old: Option<&Value>) -> Errors {
-    let mut errors = Errors::new();
-    for field in ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"] {
-        non_negative(new.at("status"), field, &STATUS, &mut errors);
     }
     errors
 }

@@ -25,7 +25,7 @@ const CLUSTER_SCOPED: [&str; 11] = [
     "IngressClass",
 ];
 
-fn answer(new: &Value, old: Option<&Value>) -> String {
+fn answer(new: &Value, old: Option<&Value>, subresource: &str) -> String {
     let kind = new.text("kind");
     let group = new.text("apiVersion").split_once('/').map_or("", |(group, _)| group);
     let namespaced = !CLUSTER_SCOPED.contains(&kind);
@@ -34,7 +34,8 @@ fn answer(new: &Value, old: Option<&Value>) -> String {
     if let Some(old) = old {
         errors.extend(meta::validate_update(new.at("metadata"), old.at("metadata")));
     }
-    errors.extend(of(group, kind)(new, old));
+    let checks = if subresource == "status" { status::of(group, kind) } else { of(group, kind) };
+    errors.extend(checks(new, old));
     if errors.is_empty() {
         return String::new();
     }
@@ -60,7 +61,7 @@ fn kubernetes_says_the_same() {
     let mut differ = Vec::new();
     for line in ANSWERS.lines() {
         let case: Value = serde_json::from_str(line).unwrap();
-        let ours = answer(case.at("new"), case.get("old"));
+        let ours = answer(case.at("new"), case.get("old"), case.text("subresource"));
         if without_differences(&ours) != without_differences(case.text("said")) {
             differ.push(format!("theirs: {}\n  ours: {ours}\n", case.text("said")));
         }
@@ -83,8 +84,10 @@ fn wrong_types_do_not_panic() {
             for wrong in [json!(null), json!([7, "x", {}]), json!({"a": []}), json!(""), json!(-1), json!(true)] {
                 let mut object = case.at("new").clone();
                 *object.pointer_mut(&pointer).unwrap() = wrong;
-                let (created, updated) = (answer(&object, None), answer(&object, Some(case.at("new"))));
-                assert!(created.len() < 1_000_000 && updated.len() < 1_000_000);
+                let old = Some(case.at("new"));
+                for said in [answer(&object, None, ""), answer(&object, old, ""), answer(&object, old, "status")] {
+                    assert!(said.len() < 1_000_000);
+                }
             }
         }
     }

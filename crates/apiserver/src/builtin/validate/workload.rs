@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::pod::{Place, Volumes, template};
 use super::{
-    Errors, SPEC, STATUS, begin, formed, immutable, int_or_percent, non_negative, not_more_than_100_percent,
+    Errors, SPEC, begin, formed, immutable, int_or_percent, non_negative, not_more_than_100_percent,
     positive_int_or_percent, shown,
 };
-use crate::field::{FieldError, Problem};
+use crate::field::FieldError;
 use crate::meta::{format, selector};
 use crate::path::Path;
 use crate::value::{Fields, same};
@@ -352,35 +352,5 @@ pub fn controller_revision(new: &Value, old: Option<&Value>) -> Errors {
         None if !data.is_object() => errors.push(FieldError::required("data", "data must be a valid JSON object")),
         None => {}
     }
-    errors
-}
-
-/// What is wrong with the counts in the status of a workload.
-pub fn workload_status(new: &Value, _old: Option<&Value>) -> Errors {
-    let mut errors = begin(new);
-    let status = new.at("status");
-    let counts = [
-        "observedGeneration",
-        "replicas",
-        "updatedReplicas",
-        "readyReplicas",
-        "availableReplicas",
-        "unavailableReplicas",
-        "fullyLabeledReplicas",
-        "currentReplicas",
-    ];
-    for field in counts {
-        non_negative(status, field, &STATUS, &mut errors);
-    }
-    let count = |field: &str| status.int(field).unwrap_or_default();
-    let mut more = |field: &str, than: &str, detail: &str| {
-        if count(field) > count(than) {
-            errors.push(FieldError::new(Problem::Invalid, STATUS.field(field), count(field).into(), detail));
-        }
-    };
-    for field in ["fullyLabeledReplicas", "updatedReplicas", "readyReplicas", "availableReplicas"] {
-        more(field, "replicas", "cannot be greater than status.replicas");
-    }
-    more("availableReplicas", "readyReplicas", "cannot be greater than readyReplicas");
     errors
 }

@@ -12,8 +12,9 @@ use super::transport::{Answer, Error, Transport};
 pub struct InProcess(ApiServer);
 
 impl InProcess {
-    pub fn new() -> Self {
-        Self(ApiServer::new(Options::default()))
+    /// With the controllers that a cluster has, or a bare server.
+    pub fn new(controllers: bool) -> Self {
+        Self(ApiServer::new(Options { controllers, ..Options::default() }))
     }
 }
 

@@ -17,8 +17,14 @@ static TIME: LazyLock<Regex> =
     LazyLock::new(|| regex(r"20[2-9][0-9]-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{6})?Z"));
 /// Resource versions in messages.
 static VERSION_IN_TEXT: LazyLock<Regex> = LazyLock::new(|| {
-    regex(r"(?P<before>current: |resource version: [0-9]+ \(|in object meta: |requested resource version: )[0-9]+")
+    regex(r"(?P<before>current: |resource version: [0-9]+ \(|in the precondition \(|in record \()[0-9]+")
 });
+
+/// A refused patch quotes the whole object in Go's words.
+static QUOTED_OBJECT: LazyLock<Regex> =
+    LazyLock::new(|| regex(r#"Invalid value: "(\{\\"apiVersion.*\}|map\[.*\])": "#));
+
+static HASH: LazyLock<Regex> = LazyLock::new(|| regex("hash=[0-9A-Fa-f]+"));
 
 /// The placeholders of one case.
 #[derive(Default)]
@@ -62,6 +68,7 @@ impl Mask {
                     value = format!("<rv:{number}>").into();
                 }
                 ("continue", Some(token)) if !token.is_empty() => value = "<continue>".into(),
+                ("storageVersionHash", Some(_)) => value = "<hash>".into(),
                 _ => self.value(&mut value),
             }
             map.insert(self.text(&key), value);
@@ -100,6 +107,8 @@ impl Mask {
                 if found.get(1).is_some() { "<microtime>" } else { "<time>" }
             },
         );
+        let text = HASH.replace_all(&text, "hash=<hash>");
+        let text = QUOTED_OBJECT.replace_all(&text, "Invalid value: \"<object>\": ");
         VERSION_IN_TEXT.replace_all(&text, "${before}<rv>").into_owned()
     }
 }
@@ -171,6 +180,13 @@ mod tests {
             &json!("Too large resource version: 99, current: <rv>"),
         );
         check(json!("pods \"a\" in case-001"), &json!("pods \"a\" in $NS"));
+    }
+
+    #[test]
+    fn an_object_in_a_message_is_masked() {
+        let message = r#"patch: Invalid value: "{\"apiVersion\":\"v1\",\"x\":{}}": strict decoding error: unknown field "x""#;
+        let expected = r#"patch: Invalid value: "<object>": strict decoding error: unknown field "x""#;
+        check(json!(message), &json!(expected));
     }
 
     #[test]

@@ -232,6 +232,9 @@ impl<'a> Runner<'a> {
             writeln!(out, "warning: {warning}").map_err(|why| why.to_string())?;
         }
         self.mask.value(&mut got.body);
+        if got.code >= 400 && got.body.is_object() {
+            settle(&mut got.body);
+        }
         if select.is_empty() || (got.code >= 400 && !about_failure(select)) {
             out.push_str(&whole(got.body));
         } else if select != ["-"] {
@@ -318,12 +321,6 @@ fn whole(mut body: Value) -> String {
         return text;
     }
     without(&mut body, SELDOM);
-    // A real server lists the managers of a conflict in no particular order.
-    if body["code"] == 409
-        && let Some(Value::Array(causes)) = body.pointer_mut("/details/causes")
-    {
-        causes.sort_by_key(ToString::to_string);
-    }
     if body["kind"] == "Status"
         && body["status"] == "Failure"
         && body["apiVersion"] == "v1"
@@ -335,6 +332,34 @@ fn whole(mut body: Value) -> String {
         );
     }
     show::value(&body)
+}
+
+/// Puts causes in order where a real server has none: the managers of a conflict and the fields of custom resources come from Go maps.
+fn settle(body: &mut Value) {
+    let group = body.pointer("/details/group").and_then(Value::as_str).unwrap_or_default();
+    let unordered = body["code"] == 409 || matches!(group, "$GROUP" | "apiextensions.k8s.io");
+    let Some(Value::Array(causes)) = body.pointer_mut("/details/causes") else { return };
+    if !unordered {
+        return;
+    }
+    let before = listed(causes);
+    causes.sort_by_key(ToString::to_string);
+    let after = listed(causes);
+    if let Some(message) = body["message"].as_str() {
+        body["message"] = message.replace(&before, &after).into();
+    }
+}
+
+/// Causes as a message lists them: each once.
+fn listed(causes: &[Value]) -> String {
+    let mut items: Vec<String> = Vec::new();
+    for cause in causes {
+        let item = format!("{}: {}", cause["field"].as_str().unwrap_or("?"), cause["message"].as_str().unwrap_or("?"));
+        if !items.contains(&item) {
+            items.push(item);
+        }
+    }
+    format!("[{}]", items.join(", "))
 }
 
 /// Managed fields are shown when asked for; descriptions are other people's prose.

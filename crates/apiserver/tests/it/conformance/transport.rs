@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
+use http::header::AUTHORIZATION;
+use http_body::Body as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 use hyper::client::conn::http2;
@@ -21,10 +23,14 @@ pub trait Transport {
     fn send(&self, request: http::Request<Full<Bytes>>) -> BoxFuture<'_, Result<Answer, Error>>;
 }
 
+/// A server may close the connection, which others would be using, on a body of this size or on an unknown user.
+const LARGE: u64 = 1 << 20;
+
 /// HTTP/2 over TLS with a bearer token: one connection for all requests and watches.
 pub struct Https {
     sender: http2::SendRequest<Full<Bytes>>,
-    authority: String,
+    config: Arc<ClientConfig>,
+    port: u16,
     token: String,
 }
 
@@ -37,23 +43,31 @@ impl Https {
         }
         let mut config = ClientConfig::builder().with_root_certificates(store).with_no_client_auth();
         config.alpn_protocols = vec![b"h2".to_vec()];
-        let tcp = TcpStream::connect(("127.0.0.1", port)).await?;
-        tcp.set_nodelay(true)?;
-        let tls = TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("127.0.0.1")?, tcp).await?;
-        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(tls)).await?;
-        tokio::spawn(connection);
-        Ok(Self { sender, authority: format!("127.0.0.1:{port}"), token: token.to_owned() })
+        let config = Arc::new(config);
+        let sender = connection(port, Arc::clone(&config)).await?;
+        Ok(Self { sender, config, port, token: token.to_owned() })
     }
+}
+
+async fn connection(port: u16, config: Arc<ClientConfig>) -> Result<http2::SendRequest<Full<Bytes>>, Error> {
+    let tcp = TcpStream::connect(("127.0.0.1", port)).await?;
+    tcp.set_nodelay(true)?;
+    let tls = TlsConnector::from(config).connect(ServerName::try_from("127.0.0.1")?, tcp).await?;
+    let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(tls)).await?;
+    tokio::spawn(connection);
+    Ok(sender)
 }
 
 impl Transport for Https {
     fn send(&self, mut request: http::Request<Full<Bytes>>) -> BoxFuture<'_, Result<Answer, Error>> {
         Box::pin(async move {
             let target = request.uri().to_string();
-            *request.uri_mut() = format!("https://{}{target}", self.authority).parse()?;
+            *request.uri_mut() = format!("https://127.0.0.1:{}{target}", self.port).parse()?;
+            let apart = request.body().size_hint().lower() >= LARGE || request.headers().contains_key(AUTHORIZATION);
             let bearer = format!("Bearer {}", self.token).parse()?;
-            request.headers_mut().entry(http::header::AUTHORIZATION).or_insert(bearer);
-            let answer = self.sender.clone().send_request(request).await?;
+            request.headers_mut().entry(AUTHORIZATION).or_insert(bearer);
+            let mut sender = if apart { connection(self.port, Arc::clone(&self.config)).await? } else { self.sender.clone() };
+            let answer = sender.send_request(request).await?;
             Ok(answer.map(|body| body.map_err(Error::from).boxed_unsync()))
         })
     }

@@ -1,0 +1,38 @@
+//! Values as Go prints them: they appear in refusals.
+
+use serde_json::{Map, Value};
+
+/// The type that a value has in Go.
+pub(super) fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "%!s(<nil>)",
+        Value::Bool(_) => "bool",
+        Value::Number(n) if n.is_f64() => "float64",
+        Value::Number(_) => "int64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// A value as Go's `%v` prints it.
+pub(super) fn go_value(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => go_list(items),
+        Value::Object(fields) => go_map(fields),
+        scalar => scalar.to_string(),
+    }
+}
+
+/// `[a b]`
+pub(super) fn go_list(items: &[Value]) -> String {
+    format!("[{}]", items.iter().map(go_value).collect::<Vec<_>>().join(" "))
+}
+
+/// `map[a:1 b:2]`
+pub(super) fn go_map(fields: &Map<String, Value>) -> String {
+    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}:{}", go_value(value))).collect();
+    format!("map[{}]", fields.join(" "))
+}
