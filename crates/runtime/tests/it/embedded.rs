@@ -1,7 +1,13 @@
 //! The embedded API server as kube's own client and runtime see it, in virtual time.
 
 mod api;
+mod controller;
+mod custom;
+mod facts;
+mod fleet;
+mod forks;
 mod patches;
+mod reproducible;
 mod watching;
 
 use std::collections::BTreeMap;
