@@ -18,7 +18,7 @@ fn definitions(world: &Cluster) -> Api<CustomResourceDefinition> {
 fn a_kind_is_served_once_its_definition_is_established_and_not_before() {
     cluster(|world| async move {
         let fleets = world.api::<Fleet>();
-        assert!(refusal(fleets.list(&ListParams::default()).await).is_not_found());
+        assert_eq!(refusal(fleets.list(&ListParams::default()).await).code, 404);
         fleet::define(&world.client()).await;
         assert_eq!(fleets.list(&ListParams::default()).await.unwrap().items, []);
 
@@ -103,7 +103,7 @@ fn a_definition_takes_its_objects_along_and_watchers_see_them_go() {
         sleep(1).await;
         assert_eq!(seen.take()[..4], ["init", "listed a", "done", "deleted a"]);
         assert!(definitions(&world).get_opt(Fleet::crd_name()).await.unwrap().is_none());
-        assert!(refusal(world.api::<Fleet>().get("a").await).is_not_found());
+        assert_eq!(refusal(world.api::<Fleet>().get("a").await).code, 404);
         // And back again: nothing of the first life is left.
         fleet::define(&world.client()).await;
         assert_eq!(world.api::<Fleet>().list(&ListParams::default()).await.unwrap().items.len(), 0);
