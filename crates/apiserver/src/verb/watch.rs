@@ -194,14 +194,11 @@ impl WatchStream {
         line(&json!({"type": "BOOKMARK", "object": object}))
     }
 
-    /// When the next bookmark is due: after a while, or shortly before the end if that comes first.
+    /// About every minute, and shortly before the end.
     fn next_bookmark(&self) -> Instant {
         let now = Instant::now();
-        let end = self.end.deadline();
-        match end.checked_sub(LAST_BOOKMARK).filter(|last| *last > now) {
-            Some(last) => last.min(now + BOOKMARK_EVERY),
-            None => end,
-        }
+        let last = self.end.deadline().checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
+        last.map_or(now + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY))
     }
 
     /// A bookmark, when the client does not know already how far it has come.
@@ -254,14 +251,12 @@ impl Stream for WatchStream {
                 }
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => {
+                    let next_bookmark = this.next_bookmark();
                     let Some(bookmark) = &mut this.bookmark else { return Poll::Pending };
                     if bookmark.as_mut().poll(context).is_pending() {
                         return Poll::Pending;
                     }
-                    let next = this.next_bookmark();
-                    if let Some(bookmark) = &mut this.bookmark {
-                        bookmark.as_mut().reset(next);
-                    }
+                    bookmark.as_mut().reset(next_bookmark);
                     if let Some(frame) = this.due_bookmark() {
                         this.ready.push_back(frame);
                     }
