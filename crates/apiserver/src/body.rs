@@ -84,6 +84,9 @@ pub fn typed(code: StatusCode, content_type: &'static str, body: Body) -> Respon
 
 /// A refusal.
 pub fn refusal(error: &ApiError) -> Response<Body> {
+    if error.details.plain {
+        return typed(error.code, "text/plain; charset=utf-8", Body::whole(format!("{}\n", error.message)));
+    }
     let mut response = json(error.code, &error.to_value());
     if error.details.retry_after_seconds > 0 {
         response.headers_mut().insert(header::RETRY_AFTER, error.details.retry_after_seconds.into());

@@ -8,11 +8,13 @@ mod structural;
 mod validate;
 mod version;
 
+use std::cmp::Reverse;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
 use crate::jsonpath::JsonPath;
+use crate::kind::priority;
 use crate::schema::{Schema, compile, format};
 use crate::value::Fields;
 
@@ -272,6 +274,7 @@ pub fn parse(crd: &Value, object_meta: Option<&Arc<Schema>>) -> Crd {
     let names = if accepted.text("plural").is_empty() { spec.at("names") } else { accepted };
     let established = condition(crd, "Established").is_some_and(|condition| condition.text("status") == "True");
     let owner = (spec.text("group"), names.text("kind"));
+    let all = spec.list("versions");
     Crd {
         group: spec.text("group").to_owned(),
         kind: names.text("kind").to_owned(),
@@ -282,11 +285,26 @@ pub fn parse(crd: &Value, object_meta: Option<&Arc<Schema>>) -> Crd {
         categories: names.texts("categories").map(str::to_owned).collect(),
         namespaced: spec.text("scope") == "Namespaced",
         established,
-        versions: spec.list("versions").iter().map(|version| parse_version(version, owner, object_meta)).collect(),
+        versions: all.iter().map(|version| parse_version(version, all, owner, object_meta)).collect(),
     }
 }
 
-fn parse_version(version: &Value, (group, kind): (&str, &str), object_meta: Option<&Arc<Schema>>) -> CrdVersion {
+/// What users of a deprecated version are told: which one to use instead, if there is a better one.
+fn deprecation(all: &[Value], group: &str, name: &str, kind: &str) -> String {
+    let better = all.iter().filter(|version| version.flag("served") && !version.flag("deprecated"));
+    let best = better.map(|version| version.text("name")).max_by_key(|other| (priority(other), Reverse(*other)));
+    match best.filter(|best| priority(best) > priority(name)) {
+        Some(best) => format!("{group}/{name} {kind} is deprecated; use {group}/{best} {kind}"),
+        None => format!("{group}/{name} {kind} is deprecated"),
+    }
+}
+
+fn parse_version(
+    version: &Value,
+    all: &[Value],
+    (group, kind): (&str, &str),
+    object_meta: Option<&Arc<Schema>>,
+) -> CrdVersion {
     let name = version.text("name").to_owned();
     let openapi = version.at("schema").at("openAPIV3Schema").clone();
     let subresources = version.at("subresources");
@@ -297,7 +315,7 @@ fn parse_version(version: &Value, (group, kind): (&str, &str), object_meta: Opti
         storage: version.flag("storage"),
         deprecation_warning: version.flag("deprecated").then(|| match version.at("deprecationWarning").as_str() {
             Some(warning) => warning.to_owned(),
-            None => format!("{group}/{name} {kind} is deprecated"),
+            None => deprecation(all, group, &name, kind),
         }),
         schema: Arc::new(compile::structural(&openapi, object_meta)),
         openapi,

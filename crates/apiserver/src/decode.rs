@@ -144,6 +144,11 @@ impl<'de> Visitor<'de> for Node<'_> {
     }
 
     fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        // As Go writes it: a whole number has no fraction. Up to 2^53 every whole number is exact.
+        if value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0 {
+            #[expect(clippy::cast_possible_truncation, reason = "whole, and within 2^53")]
+            return Ok(Value::from(value as i64));
+        }
         Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
     }
 

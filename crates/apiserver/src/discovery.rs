@@ -12,7 +12,9 @@ use crate::subresource::Described;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-const ALL_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
+const ALL_VERBS: &[&str] = &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
+/// Custom resources list the same verbs in another order.
+const CUSTOM_VERBS: &[&str] = &["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 
 fn verbs(kind: &Kind) -> Vec<&'static str> {
     match kind.builtin().map(|builtin| builtin.verbs) {
@@ -20,7 +22,8 @@ fn verbs(kind: &Kind) -> Vec<&'static str> {
         Some(Verbs::AllButDeleteCollection) => {
             ALL_VERBS.iter().copied().filter(|verb| *verb != "deletecollection").collect()
         }
-        Some(Verbs::All) | None => ALL_VERBS.to_vec(),
+        Some(Verbs::All) => ALL_VERBS.to_vec(),
+        None => CUSTOM_VERBS.to_vec(),
     }
 }
 
@@ -58,7 +61,7 @@ impl ApiServer {
                 json!({"version": version, "resources": resources, "freshness": "Current"})
             })
             .collect();
-        let mut metadata = json!({"creationTimestamp": null});
+        let mut metadata = json!({});
         if !group.is_empty() {
             metadata["name"] = group.into();
         }
@@ -70,7 +73,11 @@ impl ApiServer {
             |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
         let mut resource = json!({
             "resource": kind.plural,
-            "responseKind": kind_of(&kind.group, &kind.version, &kind.kind),
+            "responseKind": if kind.is_custom() {
+                kind_of(&kind.group, &kind.version, &kind.kind)
+            } else {
+                kind_of("", "", &kind.kind)
+            },
             "scope": if kind.namespaced { "Namespaced" } else { "Cluster" },
             "singularResource": kind.singular,
             "verbs": verbs(kind),
@@ -135,7 +142,11 @@ impl ApiServer {
                 verbs: vec!["update"],
             });
         }
-        parts.sort_by(|a, b| a.name.cmp(&b.name));
+        if kind.is_custom() {
+            parts.sort_by(|a, b| b.name.cmp(&a.name));
+        } else {
+            parts.sort_by(|a, b| a.name.cmp(&b.name));
+        }
         parts
     }
 
@@ -166,7 +177,7 @@ impl ApiServer {
     pub(crate) fn group(&self, name: &str) -> Result<Response<Body>, ApiError> {
         let registry = self.registry();
         if registry.versions(name).is_empty() {
-            return Err(ApiError::no_such_path());
+            return Err(ApiError::no_such_page());
         }
         let mut document = group(&registry, name);
         document["kind"] = "APIGroup".into();
@@ -178,7 +189,7 @@ impl ApiServer {
     pub(crate) fn version(&self, group: &str, version: &str) -> Result<Response<Body>, ApiError> {
         let registry = self.registry();
         if !registry.has_version(group, version) {
-            return Err(ApiError::no_such_path());
+            return Err(if group.is_empty() { ApiError::no_such_path() } else { ApiError::no_such_page() });
         }
         let mut resources = Vec::new();
         for kind in registry.kinds(group, version) {

@@ -128,10 +128,21 @@ impl Kind {
     /// What the author of an object should know, though it is valid.
     pub fn warnings(&self, object: &Value) -> Vec<String> {
         if &*self.resource == crate::lifecycle::CUSTOM_RESOURCE_DEFINITIONS {
-            crd::warnings(object)
-        } else {
-            Vec::new()
+            return crd::warnings(object);
         }
+        if !self.is_custom() {
+            return Vec::new();
+        }
+        let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let plain = finalizers.filter(|name| !name.contains('/') && !matches!(*name, "orphan" | "foregroundDeletion"));
+        plain
+            .map(|name| {
+                format!(
+                    "metadata.finalizers: {name:?}: prefer a domain-qualified finalizer name to avoid accidental conflicts \
+                     with other finalizer writers"
+                )
+            })
+            .collect()
     }
 
     /// The text at a field that objects can be selected by.
@@ -282,7 +293,7 @@ impl Registry {
 }
 
 /// Kubernetes' order of versions: `v2` before `v1`, releases before betas before alphas, anything else last.
-fn priority(version: &str) -> (u8, u64, u64) {
+pub(crate) fn priority(version: &str) -> (u8, u64, u64) {
     let Some(rest) = version.strip_prefix('v') else { return (0, 0, 0) };
     let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
     let Ok(major) = rest[..digits].parse::<u64>() else { return (0, 0, 0) };

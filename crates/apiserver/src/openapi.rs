@@ -145,6 +145,11 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>) {
     };
     let written = ["dryRun", "fieldManager", "fieldValidation"];
     let patched = ["dryRun", "fieldManager", "fieldValidation", "force"];
+    if kind.namespaced {
+        let everywhere =
+            json!({"get": operation("list", &["labelSelector", "fieldSelector", "limit", "continue", "watch"])});
+        paths.insert(format!("{root}/{}", kind.plural), everywhere);
+    }
     paths.insert(
         collection.clone(),
         json!({

@@ -62,7 +62,8 @@ impl ApiServer {
                 }
                 return Ok(out);
             }
-            Want::PartialObject(version) | Want::PartialObjectList(version) => partial(&mut tree(), version),
+            Want::PartialObject(version) => partial(&mut tree(), version),
+            Want::PartialObjectList(_) => return Err(misfitting(kind, "PartialObjectMetadataList", "not a list", "")),
             Want::Table(version) => {
                 let object = tree();
                 let metadata = json!({"resourceVersion": object["metadata"]["resourceVersion"]});
@@ -90,7 +91,9 @@ impl ApiServer {
                 let mut row = Map::new();
                 row.insert("cells".into(), cells(kind, object, now).into());
                 match include {
-                    IncludeObject::None => {}
+                    IncludeObject::None => {
+                        row.insert("object".into(), Value::Null);
+                    }
                     IncludeObject::Metadata => {
                         row.insert("object".into(), partial(&mut object.clone(), version));
                     }
@@ -162,20 +165,27 @@ fn custom_cells(custom: &Custom, object: &Value, now: Timestamp) -> Vec<Value> {
             ([value, ..], "integer") => value.as_i64().map_or(Value::Null, Value::from),
             ([value, ..], "number") => value.as_f64().map_or(Value::Null, Value::from),
             ([value, ..], "boolean") => value.as_bool().map_or(Value::Null, Value::from),
-            (values, _) => text_cell(values),
+            ([value, ..], _) => text_cell(value),
         });
     }
     cells
 }
 
-/// Strings as they are, everything else as JSON; several values with commas between.
-fn text_cell(values: &[&Value]) -> Value {
-    let texts: Vec<String> = values
-        .iter()
-        .map(|value| match value {
-            Value::String(text) => text.clone(),
-            other => other.to_string(),
-        })
-        .collect();
-    texts.join(",").into()
+/// 406: one object is no list, and a list is not one object.
+pub(crate) fn misfitting(kind: &Kind, wanted: &str, is: &str, suffix: &str) -> ApiError {
+    let package = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
+    let type_ = match kind.origin {
+        Origin::Builtin(_) => format!("*{package}.{}{suffix}", kind.kind),
+        Origin::Custom(_) => format!("*unstructured.Unstructured{suffix}"),
+    };
+    let message = format!("you requested {wanted}, but the requested object is {is} ({type_})");
+    ApiError::new(http::StatusCode::NOT_ACCEPTABLE, "NotAcceptable", message)
+}
+
+/// A string as it is, everything else as JSON.
+fn text_cell(value: &Value) -> Value {
+    match value {
+        Value::String(text) => text.as_str().into(),
+        other => other.to_string().into(),
+    }
 }

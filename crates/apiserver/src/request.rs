@@ -44,6 +44,8 @@ pub struct ResourcePath<'a> {
     pub name: Option<&'a str>,
     /// A part of it, or something that can be done with it.
     pub subresource: Option<&'a str>,
+    /// The path is one of the old ones that mean a watch: `/api/v1/watch/…`.
+    pub watch: bool,
 }
 
 /// Reads a path. Percent-escapes do not occur in the names that Kubernetes allows in paths, so none are decoded: a path with one
@@ -69,7 +71,11 @@ pub fn target(path: &str) -> Target<'_> {
 }
 
 fn resource<'a>(group: &'a str, version: &'a str, rest: &[&'a str]) -> Target<'a> {
-    let base = ResourcePath { group, version, ..ResourcePath::default() };
+    let (watch, rest) = match rest {
+        ["watch", rest @ ..] if !rest.is_empty() => (true, rest),
+        rest => (false, rest),
+    };
+    let base = ResourcePath { group, version, watch, ..ResourcePath::default() };
     let found = match rest {
         // A namespace is itself an object; `status` and `finalize` are its parts, everything else lives inside it.
         ["namespaces", name, subresource @ ("status" | "finalize")] => ResourcePath {

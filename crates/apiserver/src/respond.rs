@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::auth::User;
 use crate::body::{self, Body};
 use crate::builtin::Verbs;
+use crate::kind::builtins;
 use crate::negotiate::{self, Endpoint, Want};
 use crate::request::{ResourcePath, Target, Verb, target};
 use crate::server::ApiServer;
@@ -85,7 +86,7 @@ impl ApiServer {
             Target::ServerVersion => Ok(body::json(StatusCode::OK, &version())),
             Target::Health(_) => Ok(body::typed(StatusCode::OK, "text/plain; charset=utf-8", Body::whole("ok"))),
             Target::Root => Ok(body::json(StatusCode::OK, &json!({"paths": self.paths()}))),
-            Target::Unknown => Err(ApiError::no_such_path()),
+            Target::Unknown => Err(ApiError::no_such_page()),
         }
     }
 
@@ -107,18 +108,20 @@ impl ApiServer {
         body: Bytes,
     ) -> Result<Response<Body>, ApiError> {
         let registry = self.registry();
-        let kind = registry.find(path.group, path.version, path.plural).ok_or_else(ApiError::no_such_path)?.clone();
+        let builtin = builtins::registry().has_version(path.group, path.version);
+        let missing = || if builtin { ApiError::no_such_path() } else { ApiError::no_such_page() };
+        let kind = registry.find(path.group, path.version, path.plural).ok_or_else(missing)?.clone();
         // A kind without namespaces is not found inside of one; one object of a kind with namespaces is not found outside.
         let in_namespace = path.namespace.is_some() && path.plural != "namespaces";
         if in_namespace != kind.namespaced && (in_namespace || path.name.is_some()) {
-            return Err(ApiError::no_such_path());
+            return Err(missing());
         }
         let call = Call {
             kind,
             namespace: path.namespace.filter(|_| in_namespace).unwrap_or_default().to_owned(),
             name: path.name.unwrap_or_default().to_owned(),
             subresource: path.subresource.unwrap_or_default().to_owned(),
-            query: parts.uri.query().unwrap_or_default().to_owned(),
+            query: query(parts, path),
             headers: parts.headers.clone(),
             user: parts.extensions.get::<User>().cloned().unwrap_or_else(User::admin),
             body,
@@ -140,6 +143,13 @@ impl ApiServer {
         call: &Call,
     ) -> Result<Response<Body>, ApiError> {
         let verb = Verb::of(method, path).ok_or_else(ApiError::method_not_allowed)?;
+        if path.watch {
+            return if verb == Verb::Get || verb == Verb::List {
+                self.list_or_watch(call)
+            } else {
+                Err(not_offered(call, verb))
+            };
+        }
         match call.subresource.as_str() {
             "" => {}
             "status" if call.kind.status => {
@@ -194,6 +204,12 @@ impl ApiServer {
         };
         subresource.call(self, request).await
     }
+}
+
+/// The query string; an old watch path says in the path what is now said there.
+fn query(parts: &Parts, path: &ResourcePath<'_>) -> String {
+    let sent = parts.uri.query().unwrap_or_default();
+    if path.watch { format!("watch=true&{sent}") } else { sent.to_owned() }
 }
 
 /// A verb that the path does not take. Custom resources have their own words for it.

@@ -36,6 +36,8 @@ pub struct Details {
     pub causes: Vec<Cause>,
     /// Where a list that lost its version can go on; it stands in the Status' metadata.
     pub continue_token: String,
+    /// Answered as text, not as a Status: the path is not even one of an API.
+    pub plain: bool,
     /// When to try again.
     pub retry_after_seconds: u32,
     /// Written even when nothing is known: some answers of a real server have empty details, others have none.
@@ -96,6 +98,13 @@ impl ApiError {
     /// 404: no such path.
     pub fn no_such_path() -> Self {
         Self::new(StatusCode::NOT_FOUND, "NotFound", "the server could not find the requested resource")
+    }
+
+    /// 404: no such API at all, in plain text.
+    pub fn no_such_page() -> Self {
+        let mut error = Self::new(StatusCode::NOT_FOUND, "NotFound", "404 page not found");
+        error.details.plain = true;
+        error
     }
 
     /// 409: the name is taken.
@@ -162,7 +171,7 @@ impl ApiError {
     /// 405: the resource exists, but not this verb.
     pub fn method_not_allowed() -> Self {
         let message = "the server does not allow this method on the requested resource";
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message)
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "MethodNotAllowed", message).with_empty_details()
     }
 
     /// 405, in the words of custom resources.

@@ -1,5 +1,6 @@
 //! The verbs, one file each, and what they share: the call, and how an answer is shown.
 
+pub(crate) mod body;
 pub(crate) mod call;
 pub(crate) mod create;
 pub(crate) mod delete;

@@ -1,5 +1,7 @@
 //! `apiextensions.k8s.io`: kinds that users define.
 
+use serde_json::{Value, json};
+
 use super::{BASE, Builtin};
 use crate::crd;
 
@@ -16,6 +18,14 @@ pub(super) const CUSTOM_RESOURCE_DEFINITION: Builtin = Builtin {
     unconditional_update: false,
     generation: true,
     default: crd::default,
-    prepare: |definition, _| crd::record_stored_version(definition),
+    prepare,
     ..BASE
 };
+
+/// The server says which versions are in the store; a new definition waits for its names to be accepted.
+fn prepare(definition: &mut Value, old: Option<&Value>) {
+    if old.is_none() {
+        definition["status"] = json!({"acceptedNames": {"kind": "", "plural": ""}, "conditions": null});
+    }
+    crd::record_stored_version(definition);
+}

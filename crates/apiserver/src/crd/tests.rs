@@ -320,7 +320,7 @@ fn a_definition_is_read() {
     );
     assert_eq!((crd.kind.as_str(), crd.list_kind.as_str(), crd.namespaced), ("T", "TList", true));
     let [first, second] = crd.versions.as_slice() else { panic!("two versions") };
-    assert_eq!(first.deprecation_warning.as_deref(), Some("ex.io/v1 T is deprecated"));
+    assert_eq!(first.deprecation_warning.as_deref(), Some("ex.io/v1 T is deprecated; use ex.io/v2 T"));
     assert_eq!(first.scale.as_ref().map(|scale| scale.spec_replicas.as_str()), Some(".spec.n"));
     assert_eq!(first.columns[0].priority, 1);
     assert_eq!(first.selectable_fields[0].0, "spec.c");

@@ -9,6 +9,16 @@ use crate::store::{Entry, Key, Range};
 use crate::verb::delete::Deletion;
 
 const NAMESPACES: &str = "namespaces";
+/// What cannot fail here, and is said not to have failed all the same: type, reason, message.
+const NO_FAILURES: [(&str, &str, &str); 3] = [
+    ("NamespaceDeletionDiscoveryFailure", "ResourcesDiscovered", "All resources successfully discovered"),
+    ("NamespaceDeletionGroupVersionParsingFailure", "ParsedGroupVersions", "All legacy kube types successfully parsed"),
+    (
+        "NamespaceDeletionContentFailure",
+        "ContentDeleted",
+        "All content successfully deleted, may be waiting on finalization",
+    ),
+];
 const BY: &str = "system:serviceaccount:kube-system:namespace-controller";
 
 impl ApiServer {
@@ -86,15 +96,16 @@ impl ApiServer {
         let waiting: Vec<String> =
             finalizers.iter().map(|(name, count)| format!("{name} in {count} resource instances")).collect();
         let now = crate::time::format(self.now());
-        let condition = |type_: &str, reason: &str, message: String| json!({"type": type_, "status": "True", "lastTransitionTime": now, "reason": reason, "message": message});
-        let mut conditions = vec![condition(
-            "NamespaceContentRemaining",
-            "SomeResourcesRemain",
-            format!("Some resources are remaining: {}", remaining.join(", ")),
-        )];
+        let condition = |type_: &str, status: &str, reason: &str, message: String| json!({"type": type_, "status": status, "lastTransitionTime": now, "reason": reason, "message": message});
+        let mut conditions: Vec<Value> = NO_FAILURES
+            .iter()
+            .map(|(type_, reason, message)| condition(type_, "False", reason, (*message).to_owned()))
+            .collect();
+        let message = format!("Some resources are remaining: {}", remaining.join(", "));
+        conditions.push(condition("NamespaceContentRemaining", "True", "SomeResourcesRemain", message));
         if !waiting.is_empty() {
             let message = format!("Some content in the namespace has finalizers remaining: {}", waiting.join(", "));
-            conditions.push(condition("NamespaceFinalizersRemaining", "SomeFinalizersRemain", message));
+            conditions.push(condition("NamespaceFinalizersRemaining", "True", "SomeFinalizersRemain", message));
         }
         self.rewrite(kind, entry, |namespace| {
             let same = |a: &Value, b: &Value| a["type"] == b["type"] && a["message"] == b["message"];

@@ -7,8 +7,6 @@ use serde_json::{Value, json};
 use super::{Described, Subresource, SubresourceRequest};
 use crate::body::{self, Body};
 use crate::builtin::eviction::{self, Eviction as Decision};
-use crate::decode;
-use crate::negotiate::{self, BodyType};
 use crate::query::{DeleteOptions, Query};
 use crate::server::ApiServer;
 use crate::status::ApiError;
@@ -52,11 +50,7 @@ struct Wish {
 impl Wish {
     fn read(request: &SubresourceRequest) -> Result<Self, ApiError> {
         let sent = request.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let eviction = match negotiate::body_type(sent)? {
-            BodyType::Json => decode::json(&request.body).map_err(ApiError::bad_request)?.0,
-            BodyType::Yaml => decode::yaml(&request.body).map_err(ApiError::bad_request)?.0,
-            BodyType::Protobuf => crate::protobuf::decode(&request.body).map_err(ApiError::bad_request)?,
-        };
+        let eviction = crate::verb::body::value(sent, &request.body)?;
         let named = eviction["metadata"]["name"].as_str().unwrap_or_default();
         if named != request.name {
             return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
@@ -106,7 +100,12 @@ impl ApiServer {
                     None
                 }
             };
-            self.delete_one(&request.kind, &key, &wish.deletion(request, exactly)).await?;
+            let deletion = wish.deletion(request, exactly);
+            if !wish.dry_run && exactly.is_none() {
+                let now = self.now();
+                self.rewrite(&request.kind, &entry, |pod| eviction::mark(pod, now)).await?;
+            }
+            self.delete_one(&request.kind, &key, &deletion).await?;
             return Ok(());
         }
     }

@@ -4,10 +4,9 @@ use http::{Method, Response, StatusCode, header};
 use serde_json::{Value, json};
 
 use crate::body::{self, Body, warn};
-use crate::decode;
 use crate::field::FieldError;
 use crate::kind::{Kind, Scale};
-use crate::negotiate::{self, BodyType, PatchType};
+use crate::negotiate::{self, PatchType};
 use crate::patch::{json::JsonPatch, merge};
 use crate::query::{Query, WriteOptions};
 use crate::selector::LabelSelector;
@@ -32,7 +31,9 @@ impl ApiServer {
                 }
                 return Ok(body::json(StatusCode::OK, &show(&call.kind, paths, &current)));
             }
-            Method::PUT => ScalePatch::Replace(self.scale_in_body(call)?),
+            Method::PUT => {
+                ScalePatch::Replace(crate::verb::body::value(call.header(header::CONTENT_TYPE), &call.body)?)
+            }
             Method::PATCH => match negotiate::patch_type(call.header(header::CONTENT_TYPE), call.endpoint())? {
                 PatchType::Json => {
                     ScalePatch::Json(JsonPatch::parse(&call.body, crate::query::FieldValidation::Ignore)?)
@@ -54,14 +55,6 @@ impl ApiServer {
         let mut response = body::json(StatusCode::OK, &show(&call.kind, paths, &object));
         warn(&mut response, &written.warnings);
         Ok(response)
-    }
-
-    fn scale_in_body(&self, call: &Call) -> Result<Value, ApiError> {
-        match negotiate::body_type(call.header(header::CONTENT_TYPE))? {
-            BodyType::Json => decode::json(&call.body).map(|(value, _)| value).map_err(ApiError::bad_request),
-            BodyType::Yaml => decode::yaml(&call.body).map(|(value, _)| value).map_err(ApiError::bad_request),
-            BodyType::Protobuf => crate::protobuf::decode(&call.body).map_err(ApiError::bad_request),
-        }
     }
 }
 

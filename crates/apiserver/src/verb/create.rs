@@ -16,7 +16,7 @@ use crate::kind::{Kind, Origin};
 use crate::query::{Query, WriteOptions};
 use crate::server::ApiServer;
 use crate::status::{ApiError, Cause};
-use crate::store::{Expect, Key};
+use crate::store::{Entry, Expect, Key};
 
 /// How often a generated name that is taken is replaced by another.
 const NAME_TRIES: usize = 8;
@@ -26,7 +26,7 @@ impl ApiServer {
     pub(crate) async fn create(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let options = WriteOptions::create(&Query::parse(&call.query))?;
         let kind = &call.kind;
-        let decoded = self.decode(call)?;
+        let decoded = super::body::object(call)?;
         let mut object = decoded.object;
         check_kind(kind, &mut object)?;
         let mut warnings = Vec::new();
@@ -83,8 +83,8 @@ impl ApiServer {
         if intent.dry_run {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let key = Key::new(intent.namespace, name);
-            if self.store().get(&kind.resource, &key).is_some() {
-                return Err(ApiError::already_exists(&kind.plural, &kind.group, name));
+            if let Some(taken) = self.store().get(&kind.resource, &key) {
+                return Err(name_taken(kind, name, Some(&taken)));
             }
             return Ok(Written { shown: Shown::Imagined(object), warnings });
         }
@@ -96,7 +96,7 @@ impl ApiServer {
             let spare = if generated { Some(object.clone()) } else { None };
             match (self.commit(kind, &key, Expect::Absent, object).await?, spare) {
                 (Ok(entry), _) => return Ok(Written { shown: Shown::Stored(entry), warnings }),
-                (Err(_), None) => return Err(ApiError::already_exists(&kind.plural, &kind.group, &name)),
+                (Err(mismatch), None) => return Err(name_taken(kind, &name, mismatch.current.as_deref())),
                 (Err(_), Some(again)) => object = again,
             }
             metadata(&mut object).remove("name");
@@ -189,6 +189,15 @@ impl ApiServer {
     }
 }
 
+/// 409: the name is taken, perhaps not for long.
+fn name_taken(kind: &Kind, name: &str, by: Option<&Entry>) -> ApiError {
+    let mut error = ApiError::already_exists(&kind.plural, &kind.group, name);
+    if by.is_some_and(|entry| entry.deleting) {
+        error.message = format!("object is being deleted: {}", error.message);
+    }
+    error
+}
+
 /// A new object brings no status, where that is written apart.
 pub(crate) fn drop_status(kind: &Kind, object: &mut Value) {
     let brings_status = kind.builtin().is_some_and(|builtin| builtin.status_on_create);
@@ -202,25 +211,24 @@ pub(crate) fn drop_status(kind: &Kind, object: &mut Value) {
 
 /// The kind and version in the body must be those of the path; a built-in may leave them out.
 pub(crate) fn check_kind(kind: &Arc<Kind>, object: &mut Value) -> Result<(), ApiError> {
-    let Value::Object(fields) = object else {
-        return Err(ApiError::bad_request(format!(
-            "{0} in version {1:?} cannot be handled as a {0}: json: cannot unmarshal into Go value of type {0}",
-            kind.kind, kind.version
-        )));
-    };
+    let Value::Object(fields) = object else { return Err(super::body::unrecognized(kind, b"", "not an object")) };
     let text = |field: &str| fields.get(field).and_then(Value::as_str).unwrap_or_default();
     let (version, name) = (text("apiVersion"), text("kind"));
     if kind.is_custom() && name.is_empty() {
         let sent = serde_json::to_string(&fields).unwrap_or_default();
-        let end = (0..=sent.len().min(30)).rev().find(|end| sent.is_char_boundary(*end)).unwrap_or_default();
-        let start = if sent.len() > 30 { format!("{} ...", &sent[..end]) } else { sent.clone() };
-        return Err(ApiError::bad_request(format!(
-            "the object provided is unrecognized (must be of type {}): Object 'Kind' is missing in '{sent}' ({start})",
-            kind.kind
-        )));
+        let why = format!("Object 'Kind' is missing in '{sent}'");
+        return Err(super::body::unrecognized(kind, sent.as_bytes(), &why));
     }
-    if !kind.is_custom() {
-        check_builtin(kind, version, name)?;
+    if !kind.is_custom()
+        && let Some(why) = misfit(kind, version, name)
+    {
+        let (name, short) =
+            (if name.is_empty() { &kind.kind } else { name }, version.rsplit('/').next().unwrap_or_default());
+        let short = if short.is_empty() { &kind.version } else { short };
+        let wanted = &kind.kind;
+        return Err(ApiError::bad_request(format!(
+            "{name} in version {short:?} cannot be handled as a {wanted}: {why}"
+        )));
     }
     if kind.is_custom() && version != kind.api_version {
         return Err(ApiError::bad_request(format!(
@@ -238,27 +246,26 @@ pub(crate) fn check_kind(kind: &Arc<Kind>, object: &mut Value) -> Result<(), Api
     Ok(())
 }
 
-/// A built-in's kind and version are known to the decoder, which says what it found.
-fn check_builtin(kind: &Kind, version: &str, name: &str) -> Result<(), ApiError> {
+/// Why an object that says to be of this version and kind is none of a built-in kind; `None` when it is.
+pub(crate) fn misfit(kind: &Kind, version: &str, name: &str) -> Option<String> {
     let (version, name) = match (version, name) {
-        ("", "") => return Ok(()),
+        ("", "") => return None,
         (version, "") => (version, kind.kind.as_str()),
         ("", name) => (kind.api_version.as_str(), name),
         both => both,
     };
     if version == kind.api_version && name == kind.kind {
-        return Ok(());
+        return None;
     }
     let short = version.rsplit('/').next().unwrap_or_default();
     let group = version.rsplit_once('/').map_or("", |(group, _)| group);
     let known = crate::kind::builtins::registry().find_kind(group, short, name).is_some();
     let package = if kind.group.is_empty() { "core" } else { kind.group.split('.').next().unwrap_or_default() };
-    let why = if known {
+    Some(if known {
         format!("converting ({short}.{name}) to ({package}.{}): unknown conversion", kind.kind)
     } else {
         format!("no kind {name:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\"")
-    };
-    Err(ApiError::bad_request(format!("{name} in version {short:?} cannot be handled as a {}: {why}", kind.kind)))
+    })
 }
 
 /// Puts an object into the namespace that the path names.

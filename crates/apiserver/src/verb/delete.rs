@@ -12,10 +12,9 @@ use super::write::{Intent, metadata, nothing_keeps};
 use crate::admission::Operation;
 use crate::auth::User;
 use crate::body::{self, Body, warn};
-use crate::decode;
 use crate::kind::Kind;
 use crate::lifecycle::{CUSTOM_RESOURCE_DEFINITIONS, FOREGROUND, ORPHAN};
-use crate::negotiate::{self, BodyType};
+use crate::negotiate;
 use crate::query::{DeleteOptions, ListOptions, Query};
 use crate::server::ApiServer;
 use crate::status::ApiError;
@@ -65,8 +64,8 @@ impl Deletion {
 
 /// What became of an object that was to be deleted.
 pub(crate) enum Deleted {
-    /// It is gone.
-    Gone(Arc<Entry>),
+    /// It is gone; this is how it was answered for.
+    Gone(Arc<Entry>, Value),
     /// It waits for finalizers, for dependents or for its grace period.
     Waits(Shown),
     /// It would be gone, were this not a dry run.
@@ -82,13 +81,13 @@ impl ApiServer {
         let deleted = self.delete_with_warnings(&call.kind, &call.key(), &deletion, &mut warnings).await?;
         let mut response = match &deleted {
             Deleted::Waits(shown) => self.show(call, StatusCode::OK, shown)?,
-            Deleted::Gone(entry) if returns_object(&call.kind) => {
-                self.show(call, StatusCode::OK, &Shown::Stored(entry.clone()))?
+            Deleted::Gone(_, object) if returns_object(&call.kind) => {
+                self.show(call, StatusCode::OK, &Shown::Imagined(object.clone()))?
             }
             Deleted::WouldGo(object) if returns_object(&call.kind) => {
                 self.show(call, StatusCode::OK, &Shown::Imagined(object.clone()))?
             }
-            Deleted::Gone(entry) => body::json(StatusCode::OK, &success(&call.kind, &entry.key.name, &entry.uid)),
+            Deleted::Gone(entry, _) => body::json(StatusCode::OK, &success(&call.kind, &entry.key.name, &entry.uid)),
             Deleted::WouldGo(object) => {
                 let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
                 body::json(StatusCode::OK, &success(&call.kind, text("name"), text("uid")))
@@ -154,7 +153,8 @@ impl ApiServer {
                 return Ok(Deleted::Waits(Shown::Stored(entry)));
             }
             let committed = if gone {
-                self.commit_removal(kind, &entry, &current).await?.map(Deleted::Gone)
+                let answered = if &*kind.resource == "pods" { object } else { current.clone() };
+                self.commit_removal(kind, &entry, &current).await?.map(|gone| Deleted::Gone(gone, answered))
             } else {
                 let object = Self::to_stored(kind, object);
                 let expect = Expect::Revision(entry.revision);
@@ -235,14 +235,17 @@ fn set_finalizers(object: &mut Value, propagation: Option<Propagation>) {
 }
 
 fn check_preconditions(kind: &Kind, entry: &Entry, deletion: &Deletion) -> Result<(), ApiError> {
-    let failed = |what: &str, wanted: &str, found: &str| {
-        let why = format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
-        Err(ApiError::conflict(&kind.plural, &kind.group, &entry.key.name, &why))
+    let failed = |what: &str, wanted: &str, found: &str, perhaps: &str| {
+        let why = format!(
+            "the {what} in the precondition ({wanted}) does not match the {what} in record ({found}). The object might have \
+             been {perhaps}"
+        );
+        Err(ApiError::conflict(&kind.kind, &kind.group, &entry.key.name, &why))
     };
     match (&deletion.uid, &deletion.resource_version) {
-        (Some(uid), _) if **uid != *entry.uid => failed("UID", uid, &entry.uid),
+        (Some(uid), _) if **uid != *entry.uid => failed("UID", uid, &entry.uid, "deleted and then recreated"),
         (_, Some(version)) if *version != entry.revision.to_string() => {
-            failed("ResourceVersion", version, &entry.revision.to_string())
+            failed("ResourceVersion", version, &entry.revision.to_string(), "modified")
         }
         _ => Ok(()),
     }
@@ -288,11 +291,6 @@ fn delete_options(call: &Call) -> Result<DeleteOptions, ApiError> {
     if call.body.is_empty() {
         return DeleteOptions::parse(&query, None);
     }
-    let unreadable = |why: String| ApiError::bad_request(why);
-    let body = match negotiate::body_type(call.header(header::CONTENT_TYPE))? {
-        BodyType::Json => decode::json(&call.body).map_err(unreadable)?.0,
-        BodyType::Yaml => decode::yaml(&call.body).map_err(unreadable)?.0,
-        BodyType::Protobuf => crate::protobuf::decode(&call.body).map_err(unreadable)?,
-    };
+    let body = super::body::value(call.header(header::CONTENT_TYPE), &call.body)?;
     DeleteOptions::parse(&query, Some(&body))
 }

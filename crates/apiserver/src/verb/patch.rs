@@ -72,6 +72,12 @@ fn keep_identity(kind: &Kind, object: &mut Value, current: &Value) -> Result<(),
             "the namespace of the provided object does not match the namespace sent on the request",
         ));
     }
+    let own = |field: &str| object[field].as_str().unwrap_or_default();
+    if !kind.is_custom()
+        && let Some(why) = super::create::misfit(kind, own("apiVersion"), own("kind"))
+    {
+        return Err(Unfit::Undecodable(why).in_patch(object));
+    }
     object["apiVersion"] = kind.api_version.as_str().into();
     object["kind"] = kind.kind.as_str().into();
     Ok(())

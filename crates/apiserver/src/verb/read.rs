@@ -11,7 +11,7 @@ use crate::body::Body;
 use crate::continue_token::ContinueToken;
 use crate::kind::{Kind, Origin};
 use crate::negotiate::{Accepted, Reading, Want};
-use crate::present::{Headings, partial};
+use crate::present::{Headings, misfitting, partial};
 use crate::query::{GetOptions, IncludeObject, ListOptions, Query, VersionMatch};
 use crate::selector::field::Selectable;
 use crate::selector::{FieldSelector, LabelSelector};
@@ -33,7 +33,10 @@ impl ApiServer {
 
     /// Reads many objects, or watches them.
     pub(crate) fn list_or_watch(&self, call: &Call) -> Result<Response<Body>, ApiError> {
-        let options = ListOptions::parse(&Query::parse(&call.query))?;
+        let mut options = ListOptions::parse(&Query::parse(&call.query))?;
+        if !call.name.is_empty() {
+            options.field_selector = options.field_selector.with_name(&call.name)?;
+        }
         check_fields(&call.kind, &options.field_selector)?;
         if options.watch {
             return self.watch(call, &options);
@@ -90,7 +93,7 @@ impl ApiServer {
     ) -> Result<Vec<u8>, ApiError> {
         let kind = &call.kind;
         let mut metadata = json!({"resourceVersion": page.revision.to_string()});
-        if kind.is_custom() {
+        if kind.is_custom() && accepted.want == Want::Plain {
             metadata["continue"] = "".into();
         }
         if let Some(next) = page.next.as_ref().filter(|_| paged) {
@@ -108,7 +111,8 @@ impl ApiServer {
                 let include = IncludeObject::parse(&Query::parse(&call.query))?;
                 self.table(kind, version, &metadata, &trees(), include, Headings::Shown)
             }
-            Want::PartialObject(version) | Want::PartialObjectList(version) => {
+            Want::PartialObject(_) => return Err(misfitting(kind, "PartialObjectMetadata", "a list", "List")),
+            Want::PartialObjectList(version) => {
                 let items: Vec<Value> = trees().iter_mut().map(|object| partial(object, version)).collect();
                 json!({
                     "kind": "PartialObjectMetadataList", "apiVersion": version.api_version(),

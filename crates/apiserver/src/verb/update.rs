@@ -63,7 +63,7 @@ impl ApiServer {
     pub(crate) async fn update(&self, call: &Call) -> Result<Response<Body>, ApiError> {
         let options = WriteOptions::update(&Query::parse(&call.query))?;
         let kind = &call.kind;
-        let decoded = self.decode(call)?;
+        let decoded = super::body::object(call)?;
         let mut object = decoded.object;
         check_kind(kind, &mut object)?;
         let mut warnings = Vec::new();
@@ -170,7 +170,6 @@ impl ApiServer {
             let committed = self.commit_removal(kind, entry, current).await?;
             return Ok(committed.ok().map(|_| Shown::Imagined(object)));
         }
-        let object = Self::to_stored(kind, object);
         let committed = self.commit(kind, &entry.key, Expect::Revision(entry.revision), object).await?;
         Ok(committed.ok().map(Shown::Stored))
     }
@@ -192,6 +191,7 @@ fn prepare_update(kind: &Kind, subresource: &str, object: &mut Value, current: &
     {
         // A client may repeat what it read; something else is a mistake that validation names.
         let silent = matches!(decided, "generation" | "selfLink" | "creationTimestamp")
+            || (decided.starts_with("deletion") && !old["deletionTimestamp"].is_null())
             || fields.get(decided).is_none_or(Value::is_null);
         match old.get(decided) {
             Some(value) if silent => {

@@ -2,20 +2,16 @@
 
 use std::sync::Arc;
 
-use http::header;
 use serde_json::{Map, Value};
 
-use super::Call;
 use super::call::Shown;
 use crate::admission::{Attributes, Operation};
 use crate::apply;
 use crate::auth::User;
 use crate::builtin::validate;
-use crate::decode;
 use crate::field::FieldError;
 use crate::kind::{Kind, Origin, builtins};
 use crate::meta::{self, NameRule};
-use crate::negotiate::{self, BodyType};
 use crate::query::FieldValidation;
 use crate::schema;
 use crate::server::ApiServer;
@@ -46,22 +42,6 @@ pub(crate) struct Written {
 }
 
 impl ApiServer {
-    /// Reads an object from a request's body.
-    pub(crate) fn decode(&self, call: &Call) -> Result<Decoded, ApiError> {
-        let sent = negotiate::body_type(call.header(header::CONTENT_TYPE))?;
-        let kind = &call.kind;
-        let unreadable = |why: String| {
-            let (version, kind) = (&kind.version, &kind.kind);
-            ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
-        };
-        let (object, oddities) = match sent {
-            BodyType::Json => decode::json(&call.body).map_err(unreadable)?,
-            BodyType::Yaml => decode::yaml(&call.body).map_err(unreadable)?,
-            BodyType::Protobuf => (crate::protobuf::decode(&call.body).map_err(unreadable)?, Vec::new()),
-        };
-        Ok(Decoded { object, oddities })
-    }
-
     /// Makes an object of the right kind and shape: unknown fields go (or are refused), absent ones get their defaults.
     pub(crate) fn shape(
         kind: &Kind,
@@ -76,6 +56,10 @@ impl ApiServer {
         let mut unknown = Vec::new();
         let wanted = (validation != FieldValidation::Ignore).then_some(&mut unknown);
         schema::prune::prune(object, &kind.schema, wanted);
+        if !kind.is_custom() {
+            // The fields of a struct are named in the order of their paths.
+            unknown.sort();
+        }
         oddities.extend(unknown.into_iter().map(|path| format!("unknown field {path:?}")));
         match validation {
             FieldValidation::Strict if !oddities.is_empty() => return Err(Unfit::Strict(oddities)),
@@ -194,7 +178,9 @@ impl ApiServer {
     pub(crate) fn invalid(kind: &Kind, object: &Value, errors: &[FieldError]) -> ApiError {
         let name = object["metadata"]["name"].as_str().filter(|name| !name.is_empty());
         let name = name.or(object["metadata"]["generateName"].as_str()).unwrap_or_default();
-        ApiError::invalid(&kind.kind, &kind.group, name, errors)
+        // Both faces of an event are refused as one kind.
+        let group = if kind.group == crate::builtin::events::GROUP { "" } else { &kind.group };
+        ApiError::invalid(&kind.kind, group, name, errors)
     }
 
     /// Commits an object and waits until it would survive a crash.
@@ -205,6 +191,7 @@ impl ApiServer {
         expect: Expect,
         object: Value,
     ) -> Result<Result<Arc<Entry>, Mismatch>, ApiError> {
+        let object = Self::to_stored(kind, object);
         let entry = match self.store().put(&kind.resource, key, expect, object, self.now()) {
             Ok(entry) => entry,
             Err(mismatch) => return Ok(Err(mismatch)),
@@ -321,7 +308,9 @@ impl Unfit {
     /// The refusal of a patch, which a real server blames on the patched object.
     pub(crate) fn in_patch(self, patched: &Value) -> ApiError {
         let why = match self {
-            Self::Undecodable(why) => why.split_once(": ").map_or(why.clone(), |(_, rest)| rest.to_owned()),
+            Self::Undecodable(why) => why
+                .split_once(" cannot be handled as a ")
+                .map_or(why.clone(), |(_, rest)| rest.split_once(": ").map_or(rest, |(_, cause)| cause).to_owned()),
             Self::Strict(oddities) => format!("strict decoding error: {}", oddities.join(", ")),
         };
         ApiError::invalid("", "", "", &[FieldError::invalid("patch", patched.to_string(), why)])

@@ -35,7 +35,7 @@ fn equal_steps_are_spelled_equally() {
         assert_eq!(Element::Item(value).to_string(), shown);
     };
     check(json!("a"), "v:\"a\"", "[=\"a\"]");
-    check(json!("<&\"\n\u{1}\u{2028}"), "v:\"\\u003c\\u0026\\\"\\n\\u0001\\u2028\"", "[=\"<&\\\"\\n\\x01\u{2028}\"]");
+    check(json!("<&\"\n\u{1}\u{2028}"), "v:\"\\u003c\\u0026\\\"\\n\\u0001\\u2028\"", "[=\"<&\\\"\\n\\x01\\u2028\"]");
     check(json!(1), "v:1", "[=1]");
     check(json!(1.0), "v:1", "[=1]");
     check(json!(-0.0), "v:0", "[=0]");

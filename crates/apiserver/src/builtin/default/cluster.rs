@@ -67,8 +67,11 @@ const NODE_FACTS: [&str; 10] = [
 /// The first of several ranges of pod addresses has a field of its own; each is filled in from the other.
 fn pod_ranges(spec: &mut crate::builtin::fill::Fields) {
     if let Some(range) = spec.get("podCIDR").filter(|range| range.as_str().is_some_and(|range| !range.is_empty())) {
+        // The older field decides where the two differ.
         let ranges = json!([range]);
-        fill_zero(spec, "podCIDRs", ranges);
+        if spec.get("podCIDRs").and_then(|ranges| ranges.get(0)) != ranges.get(0) {
+            spec.insert("podCIDRs".into(), ranges);
+        }
     } else if let Some(first) = spec.get("podCIDRs").and_then(|ranges| ranges.get(0)).cloned() {
         spec.insert("podCIDR".into(), first);
     }

@@ -35,7 +35,7 @@ pub(in crate::builtin) fn pod(object: &Value, now: Timestamp) -> Vec<Value> {
         summary.reason.into(),
         restarts.into(),
         age(object, now),
-        text_or(&status["podIPs"][0]["ip"], NONE).into(),
+        text_or(&status["podIPs"][0]["ip"], text_or(&status["podIP"], NONE)).into(),
         text_or(&spec["nodeName"], NONE).into(),
         text_or(&status["nominatedNodeName"], NONE).into(),
         readiness_gates(spec, status).into(),

@@ -34,7 +34,7 @@ pub fn config_map(new: &Value, old: Option<&Value>) -> Errors {
         bytes += decoded_len(value);
     }
     if bytes > DATA_MAX_BYTES {
-        errors.push(too_long(&Path::new(""), DATA_MAX_BYTES));
+        errors.push(too_long(&Path::new("[]"), DATA_MAX_BYTES));
     }
     errors
 }
@@ -104,7 +104,7 @@ fn docker_config(secret: &Value, key: &str, data: &Path<'_>, errors: &mut Errors
         Err(_) if bytes.is_empty() => "unexpected end of JSON input".to_owned(),
         Err(_) if bytes == b"null" => return,
         Err(error) if error.is_eof() => "unexpected end of JSON input".to_owned(),
-        Err(error) => error.to_string(),
+        Err(_) => crate::json_syntax::explain(&bytes),
     };
     errors.push(FieldError::invalid(data.key(key), "<secret contents redacted>", complaint));
 }
