@@ -62,14 +62,16 @@ pub struct Expired {
 #[derive(Debug, Default)]
 pub(super) struct Log {
     changes: VecDeque<Arc<Change>>,
-    /// Changes up to this revision are forgotten.
+    /// History up to this revision cannot be asked for any more.
     forgotten: u64,
+    /// The newest change that was thrown away. Whoever had seen it has missed nothing, though it be older than `forgotten`.
+    dropped: u64,
 }
 
 impl Log {
     /// An empty log of a resource whose history before `revision` is unknown.
     pub(super) fn starting_after(revision: u64) -> Self {
-        Self { changes: VecDeque::new(), forgotten: revision }
+        Self { changes: VecDeque::new(), forgotten: revision, dropped: revision }
     }
 
     pub(super) fn push(&mut self, change: Arc<Change>, retention: Retention) {
@@ -82,17 +84,30 @@ impl Log {
                 break;
             }
             self.forgotten = oldest.revision;
+            self.dropped = oldest.revision;
             self.changes.pop_front();
         }
     }
 
-    /// The changes after `revision`.
+    /// The changes after `revision`, for a reader that has followed the log up to there.
+    pub(super) fn following(&self, revision: u64) -> Result<impl Iterator<Item = &Arc<Change>>, Expired> {
+        if revision < self.dropped {
+            return Err(Expired { oldest: self.forgotten });
+        }
+        Ok(self.later_than(revision))
+    }
+
+    /// The changes after `revision`, for a reader who comes with it.
     pub(super) fn after(&self, revision: u64) -> Result<impl Iterator<Item = &Arc<Change>>, Expired> {
         if revision < self.forgotten {
             return Err(Expired { oldest: self.forgotten });
         }
+        Ok(self.later_than(revision))
+    }
+
+    fn later_than(&self, revision: u64) -> impl Iterator<Item = &Arc<Change>> {
         let start = self.changes.partition_point(|change| change.revision <= revision);
-        Ok(self.changes.range(start..))
+        self.changes.range(start..)
     }
 
     pub(super) fn latest(&self) -> u64 {
@@ -100,7 +115,8 @@ impl Log {
     }
 
     pub(super) fn compact(&mut self, revision: u64) {
-        while self.changes.front().is_some_and(|change| change.revision <= revision) {
+        while let Some(oldest) = self.changes.front().filter(|change| change.revision <= revision) {
+            self.dropped = oldest.revision;
             self.changes.pop_front();
         }
         self.forgotten = self.forgotten.max(revision);

@@ -8,8 +8,9 @@ use futures::Stream;
 
 use super::{Change, Expired, Resource, State, Store};
 
-/// The changes after a revision, in order, until the resource's kind goes. Subscribers hold a position in the shared log, not a queue: a slow one
-/// costs nothing, until history has moved on past it; then it gets [`Expired`] and must list again.
+/// The changes after a revision, in order, until the resource's kind goes. Subscribers hold a position in the shared log, not
+/// a queue: a slow one costs nothing, until a change is thrown away that it has not seen; then it gets [`Expired`] and must
+/// list again.
 pub struct Subscription {
     store: Store,
     /// `None`: all of them.
@@ -63,11 +64,11 @@ fn next_after(
 ) -> Result<Option<(Resource, Arc<Change>)>, Expired> {
     if let Some(resource) = resource {
         let Some(table) = state.tables.get(resource) else { return Ok(None) };
-        return Ok(table.log.after(revision)?.next().map(|change| (resource.clone(), change.clone())));
+        return Ok(table.log.following(revision)?.next().map(|change| (resource.clone(), change.clone())));
     }
     let mut first: Option<(&Resource, &Arc<Change>)> = None;
     for (resource, table) in state.tables.iter().filter(|(_, table)| table.log.latest() > revision) {
-        if let Some(change) = table.log.after(revision)?.next()
+        if let Some(change) = table.log.following(revision)?.next()
             && first.is_none_or(|(_, best)| change.revision < best.revision)
         {
             first = Some((resource, change));

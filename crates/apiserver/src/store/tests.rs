@@ -142,9 +142,23 @@ fn a_quiet_subscription_does_not_expire_while_others_are_busy() {
     for i in 0..3 {
         store.put(&"others.test".into(), &Key::new("", &format!("n{i}")), Expect::Absent, thing("n", ""), NOW).unwrap();
     }
+    let quiet = store.subscribe(&things(), 0).unwrap();
     assert_eq!(subscription.caught_up(), Ok(Some(3)));
     store.compact(3);
-    assert!(subscription.try_next().unwrap().is_none());
+    for mut subscription in [subscription, quiet] {
+        assert!(subscription.try_next().unwrap().is_none(), "it has missed nothing");
+    }
+    assert_eq!(store.subscribe(&things(), 0).err(), Some(Expired { oldest: 3 }), "who comes now may have");
+}
+
+#[test]
+fn a_subscription_expires_when_a_change_that_it_has_not_seen_is_thrown_away() {
+    let store = Store::new(Retention::default());
+    let (mut one, mut all) = (store.subscribe(&things(), 0).unwrap(), store.subscribe_all());
+    put(&store, "", "a", Expect::Absent, "1");
+    store.compact(1);
+    assert_eq!(one.try_next().err(), Some(Expired { oldest: 1 }));
+    assert_eq!(all.try_next().err(), Some(Expired { oldest: 1 }));
 }
 
 #[test]

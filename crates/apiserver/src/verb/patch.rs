@@ -101,7 +101,7 @@ impl Applied<'_> {
         if current.is_none() && !kind.is_custom() {
             super::create::drop_status(kind, &mut object);
         }
-        check_place(self.call, &self.configuration)?;
+        check_place(self.call, &object)?;
         ApiServer::shape(kind, &mut object, FieldValidation::Ignore, Vec::new(), warnings)
             .map_err(|unfit| unfit.in_body(kind))?;
         Ok(object)
@@ -191,13 +191,13 @@ impl ApiServer {
     }
 }
 
-fn undecodable(why: String) -> ApiError {
+fn undecodable(why: impl std::fmt::Display) -> ApiError {
     ApiError::bad_request(format!("error decoding YAML: {why}"))
 }
 
-/// What is applied is an object of the path's name and namespace.
-fn check_place(call: &Call, configuration: &Value) -> Result<(), ApiError> {
-    let text = |field: &str| configuration["metadata"][field].as_str().unwrap_or_default();
+/// What results has the name and namespace of the path. A configuration of an object that exists need not repeat them.
+fn check_place(call: &Call, object: &Value) -> Result<(), ApiError> {
+    let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     let (name, namespace) = (text("name"), text("namespace"));
     if name.is_empty() {
         let why =

@@ -82,9 +82,7 @@ impl ApiServer {
             stream.ready.push_back(frame);
         }
         if options.allow_watch_bookmarks {
-            let first =
-                if timeout > LAST_BOOKMARK { BOOKMARK_EVERY.min(timeout - LAST_BOOKMARK) } else { BOOKMARK_EVERY };
-            stream.bookmark = Some(Box::pin(tokio::time::sleep(first)));
+            stream.bookmark = Some(Box::pin(tokio::time::sleep_until(stream.next_bookmark())));
         }
         Ok(frames(stream))
     }
@@ -196,6 +194,13 @@ impl WatchStream {
         line(&json!({"type": "BOOKMARK", "object": object}))
     }
 
+    /// About every minute, and shortly before the end.
+    fn next_bookmark(&self) -> Instant {
+        let now = Instant::now();
+        let last = self.end.deadline().checked_sub(LAST_BOOKMARK).filter(|last| *last > now);
+        last.map_or(now + BOOKMARK_EVERY, |last| last.min(now + BOOKMARK_EVERY))
+    }
+
     /// A bookmark, when the client does not know already how far it has come.
     fn due_bookmark(&mut self) -> Option<Bytes> {
         let caught_up = self.subscription.as_mut()?.caught_up().ok()??;
@@ -246,11 +251,12 @@ impl Stream for WatchStream {
                 }
                 Poll::Ready(None) => return Poll::Ready(None),
                 Poll::Pending => {
+                    let next_bookmark = this.next_bookmark();
                     let Some(bookmark) = &mut this.bookmark else { return Poll::Pending };
                     if bookmark.as_mut().poll(context).is_pending() {
                         return Poll::Pending;
                     }
-                    bookmark.as_mut().reset(Instant::now() + BOOKMARK_EVERY);
+                    bookmark.as_mut().reset(next_bookmark);
                     if let Some(frame) = this.due_bookmark() {
                         this.ready.push_back(frame);
                     }

@@ -1,8 +1,9 @@
-//! The runner on a scripted server, in virtual time.
+//! The runner on a scripted server and on the embedded one, in virtual time.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 mod determinism;
+mod embedded;
 mod events;
 mod faults;
 mod own_writes;
