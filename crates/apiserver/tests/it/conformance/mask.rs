@@ -184,7 +184,8 @@ mod tests {
 
     #[test]
     fn an_object_in_a_message_is_masked() {
-        let message = r#"patch: Invalid value: "{\"apiVersion\":\"v1\",\"x\":{}}": strict decoding error: unknown field "x""#;
+        let message =
+            r#"patch: Invalid value: "{\"apiVersion\":\"v1\",\"x\":{}}": strict decoding error: unknown field "x""#;
         let expected = r#"patch: Invalid value: "<object>": strict decoding error: unknown field "x""#;
         check(json!(message), &json!(expected));
     }

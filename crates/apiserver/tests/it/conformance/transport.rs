@@ -66,7 +66,8 @@ impl Transport for Https {
             let apart = request.body().size_hint().lower() >= LARGE || request.headers().contains_key(AUTHORIZATION);
             let bearer = format!("Bearer {}", self.token).parse()?;
             request.headers_mut().entry(AUTHORIZATION).or_insert(bearer);
-            let mut sender = if apart { connection(self.port, Arc::clone(&self.config)).await? } else { self.sender.clone() };
+            let mut sender =
+                if apart { connection(self.port, Arc::clone(&self.config)).await? } else { self.sender.clone() };
             let answer = sender.send_request(request).await?;
             Ok(answer.map(|body| body.map_err(Error::from).boxed_unsync()))
         })
