@@ -85,7 +85,10 @@ fn what_changes_is_hidden_and_what_does_not_is_kept() {
     check("NAME  DATA   AGE\na     1      1m13s", "NAME  DATA   AGE\na     1      0s");
     check("LAST SEEN   TYPE\n7s          Normal\n", "LAST SEEN   TYPE\n0s          Normal");
     check("Name:  a\nAge:   7s\nFor:   7s", "Name:  a\nAge:   0s\nFor:   7s");
-    check("  Age             From\n  ----            ----\n  3s (x2 over 5s)  me\n", "  Age             From\n  ----            ----\n  0s (x2 over 0s)  me");
+    check(
+        "  Age             From\n  ----            ----\n  3s (x2 over 5s)  me\n",
+        "  Age             From\n  ----            ----\n  0s (x2 over 0s)  me",
+    );
     check("timeout: 30s", "timeout: 30s");
     check(
         "  resourceVersion: \"17\"\n  uid: 01234567-89ab-cdef-0123-456789abcdef",
