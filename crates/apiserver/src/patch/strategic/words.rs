@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// The type that a value has in Go.
-pub(super) fn go_type(value: &Value) -> &'static str {
+pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
         Value::Bool(_) => "bool",
@@ -16,7 +16,7 @@ pub(super) fn go_type(value: &Value) -> &'static str {
 }
 
 /// A value as Go's `%v` prints it.
-pub(super) fn go_value(value: &Value) -> String {
+pub(crate) fn go_value(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),

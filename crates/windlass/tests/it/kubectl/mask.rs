@@ -26,6 +26,7 @@ impl Mask {
             (r"(https://127\.0\.0\.1):\d+", "${1}:<port>"),
             // The alphabet of generated names: no vowels, nothing that looks like another character. As long as it was.
             (r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "-xxxxx"),
+            (r"/kubectl-edit-\d+", "/kubectl-edit"),
             (r"/(LIVE|MERGED)-\d+/", "/$1/"),
             // Newer clients are warned of nothing, older ones of the distance to the server.
             (r"(?m)^WARNING: version difference between client .*\n", ""),
