@@ -164,7 +164,7 @@ impl Kind {
             return builtin.is_new_generation(new, old);
         }
         let counts =
-            |name: &str| !matches!(name, "metadata" | "apiVersion" | "kind") && !(name == "status" && self.status);
+            |name: &str| !(matches!(name, "metadata" | "apiVersion" | "kind") || name == "status" && self.status);
         let differs = |a: &Value, b: &Value| {
             a.as_object().into_iter().flatten().any(|(name, value)| counts(name) && b.get(name) != Some(value))
         };
@@ -281,9 +281,9 @@ impl Registry {
     pub fn remove(&mut self, group: &str, plural: &str) {
         self.stored.remove(&store_name(plural, group));
         if let Some(versions) = self.groups.get_mut(group) {
-            versions.values_mut().for_each(|kinds| {
+            for kinds in versions.values_mut() {
                 kinds.remove(plural);
-            });
+            }
             versions.retain(|_, kinds| !kinds.is_empty());
             if versions.is_empty() {
                 self.groups.remove(group);

@@ -21,6 +21,21 @@ use crate::verb::Call;
 /// The Kubernetes version that this server behaves like.
 pub const GIT_VERSION: &str = "v1.36.0+windlass";
 
+/// What a real server has below its objects and this one has not, unless another crate adds it.
+const UNSERVED: &[(&str, &str)] = &[
+    ("nodes", "proxy"),
+    ("pods", "attach"),
+    ("pods", "binding"),
+    ("pods", "ephemeralcontainers"),
+    ("pods", "exec"),
+    ("pods", "log"),
+    ("pods", "portforward"),
+    ("pods", "proxy"),
+    ("pods", "resize"),
+    ("serviceaccounts", "token"),
+    ("services", "proxy"),
+];
+
 impl ApiServer {
     /// Answers any request. A refusal is an answer too.
     pub(crate) async fn respond<B>(&self, request: Request<B>) -> Response<Body>
@@ -190,7 +205,15 @@ impl ApiServer {
     }
 
     async fn call_subresource(&self, method: &Method, name: &str, call: &Call) -> Result<Response<Body>, ApiError> {
-        let missing = || if call.kind.is_custom() { call.not_found() } else { ApiError::no_such_path() };
+        let missing = || {
+            if UNSERVED.contains(&(&*call.kind.resource, name)) {
+                ApiError::not_implemented(&format!("{}/{name}", call.kind.plural))
+            } else if call.kind.is_custom() {
+                call.not_found()
+            } else {
+                ApiError::no_such_path()
+            }
+        };
         let subresource = self.subresource(&call.kind.resource, name).ok_or_else(missing)?;
         let request = SubresourceRequest {
             kind: call.kind.clone(),

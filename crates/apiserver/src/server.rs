@@ -94,6 +94,7 @@ impl ApiServer {
     }
 
     /// A server of its own with the same objects and kinds, at the same revision. Webhooks and watches stay behind.
+    #[must_use]
     pub fn fork(&self, options: Options) -> Self {
         let identities = self.0.identities.fork(options.seed);
         let fork = Self::assemble(options, self.0.store.fork(), identities, self.registry());

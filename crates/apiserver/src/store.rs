@@ -128,6 +128,7 @@ impl Store {
 
     /// A store of its own with the same objects at the same revision. Entries are shared, so this costs a pointer for each
     /// object. History and watchers stay behind: a watch on the fork starts from a list.
+    #[must_use]
     pub fn fork(&self) -> Self {
         let state = self.state();
         let tables = state.tables.iter().map(|(resource, table)| {

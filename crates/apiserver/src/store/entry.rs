@@ -118,6 +118,7 @@ impl Entry {
     }
 
     /// The same object, said to be of another revision: a watcher whose selection it left is told when.
+    #[must_use]
     pub fn at_revision(&self, revision: u64) -> Self {
         Self::new(self.key.clone(), revision, self.to_value("", ""))
     }

@@ -191,7 +191,7 @@ impl ApiServer {
     }
 }
 
-fn undecodable(why: String) -> ApiError {
+fn undecodable(why: impl std::fmt::Display) -> ApiError {
     ApiError::bad_request(format!("error decoding YAML: {why}"))
 }
 

@@ -108,7 +108,7 @@ impl ApiServer {
             let current = Self::load(intent.kind, &entry);
             let mut warnings = warnings.clone();
             let mut object = proposal.propose(&current, &mut warnings)?;
-            let pinned = self.check_version(call, &entry, &object)?;
+            let pinned = Self::check_version(call, &entry, &object)?;
             if let Some(shown) =
                 self.replace_once(intent, &entry, &current, &mut object, proposal.owned(), &mut warnings).await?
             {
@@ -122,7 +122,7 @@ impl ApiServer {
     }
 
     /// Whether the object names the version that it replaces. It must, where a kind does not take anything on trust.
-    fn check_version(&self, call: &Call, entry: &Entry, object: &Value) -> Result<bool, ApiError> {
+    fn check_version(call: &Call, entry: &Entry, object: &Value) -> Result<bool, ApiError> {
         let kind = &call.kind;
         match object["metadata"]["resourceVersion"].as_str().filter(|version| !version.is_empty()) {
             Some("0") | None if kind.unconditional_update() => Ok(false),

@@ -2,4 +2,6 @@
 
 // `cfg(test)` says nothing new to the compiler; it is how clippy knows that helpers of tests may unwrap.
 #[cfg(test)]
+mod kubectl;
+#[cfg(test)]
 mod up;

@@ -35,7 +35,7 @@ fn run(state: &Path, arguments: &[&str]) -> (Output, String) {
 }
 
 /// A running `windlass up`; killed when a test fails.
-struct Up {
+pub struct Up {
     child: Child,
     stdout: BufReader<ChildStdout>,
     /// What it printed.
@@ -43,7 +43,7 @@ struct Up {
 }
 
 impl Up {
-    fn start(state: &Path, arguments: &[&str]) -> Self {
+    pub fn start(state: &Path, arguments: &[&str]) -> Self {
         let mut child = windlass(state, &[&["up"], arguments].concat()).spawn().unwrap();
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();

@@ -16,7 +16,7 @@ use super::{path, show};
 
 /// How long a step waits for what must come; on a paused clock this takes no time. The slowest are a bookmark on a quiet watch (once a
 /// minute) and a real garbage collector (it looks for new kinds every 30 seconds).
-const DEADLINE: Duration = Duration::from_secs(90);
+const DEADLINE: Duration = Duration::from_secs(150);
 const POLL: Duration = Duration::from_millis(40);
 
 /// What was seen at a step.
@@ -154,7 +154,8 @@ impl<'a> Runner<'a> {
         loop {
             let got = self.fetch(request).await?;
             let done = match &request.until {
-                None => true,
+                // A real server is busy for a moment after a definition has changed.
+                None => got.body["message"] != "storage is (re)initializing",
                 Some(Until::Code(code)) => got.code == *code,
                 Some(Until::Present(path)) => path::get(&got.body, path)?.is_some(),
                 Some(Until::Absent(path)) => path::get(&got.body, path)?.is_none(),

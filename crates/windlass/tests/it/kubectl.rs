@@ -1,0 +1,178 @@
+//! Transcripts: what a person types at a real `kubectl`, and what is answered. One file of `tests/kubectl` is one topic, and has a server of its own.
+//!
+//! - `WINDLASS_UPDATE=1 cargo test -p windlass --test it kubectl` writes what is answered now into the files. Read the difference.
+//! - `WINDLASS_TRANSCRIPTS_ON=<kubeconfig>` runs them on another server, which should be a fresh one for each topic
+//!   (`cargo test -p windlass --test it kubectl::apply`). What differs from a real kube-apiserver is ours to explain.
+
+mod mask;
+mod script;
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use similar::TextDiff;
+use tempfile::TempDir;
+
+use super::up::Up;
+use mask::Mask;
+use script::{Part, Script};
+
+/// The oldest client whose words are the ones in the files.
+const MINOR_MIN: u32 = 32;
+/// No command of a transcript should need a tenth of it, on a busy machine.
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
+
+/// One test for each topic, so that one can be asked for; and one that no file is forgotten.
+macro_rules! topics {
+    ($($topic:ident),* $(,)?) => {
+        $(
+            #[test]
+            fn $topic() {
+                check(stringify!($topic));
+            }
+        )*
+
+        #[test]
+        fn every_file_is_a_topic() {
+            let mut files: Vec<String> = fs::read_dir(folder())
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| path.extension().is_some_and(|extension| extension == "txt"))
+                .map(|path| path.file_stem().unwrap().to_str().unwrap().replace('-', "_"))
+                .collect();
+            files.sort();
+            assert_eq!(files, [$(stringify!($topic)),*]);
+        }
+    };
+}
+
+topics![
+    apply,
+    auth,
+    create,
+    definitions,
+    delete,
+    describe,
+    diff,
+    discovery,
+    dry_run,
+    edit,
+    events,
+    explain,
+    get,
+    label,
+    nodes,
+    patch,
+    refusals,
+    rollout,
+    server_side_apply,
+    wait,
+    watch
+];
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/kubectl")
+}
+
+/// Runs the transcript of a topic: what is answered is what is written.
+fn check(topic: &str) {
+    if let Some(why) = unusable() {
+        // Not by `eprintln`, which is shown for failed tests only.
+        writeln!(io::stderr(), "skipped: the transcript {topic:?} needs a kubectl: {why}").unwrap();
+        return;
+    }
+    let path = folder().join(format!("{}.txt", topic.replace('_', "-")));
+    let written = fs::read_to_string(&path).unwrap();
+    let answered = Session::start().answers(Script::parse(&written)).to_string();
+    if std::env::var_os("WINDLASS_UPDATE").is_some() {
+        fs::write(&path, &answered).unwrap();
+        return;
+    }
+    let diff = TextDiff::from_lines(&written, &answered);
+    let shown = diff.unified_diff().context_radius(4).header("written", "answered").to_string();
+    assert!(written == answered, "{}:\n{shown}", path.display());
+}
+
+/// Why there is no kubectl to use.
+fn unusable() -> Option<String> {
+    let version = match Command::new("kubectl").args(["version", "--client", "-o", "json"]).output() {
+        Ok(output) => output.stdout,
+        Err(why) => return Some(format!("none on PATH ({why})")),
+    };
+    let version: Value = serde_json::from_slice(&version).unwrap();
+    let minor: u32 = version["clientVersion"]["minor"].as_str().unwrap().trim_end_matches('+').parse().unwrap();
+    (minor < MINOR_MIN).then(|| format!("the one on PATH is 1.{minor}, the files are of 1.{MINOR_MIN} or newer"))
+}
+
+/// A server and a folder to work in.
+struct Session {
+    /// Where commands run; `HOME` and temporary files are in it too, so that no cache outlives the server it is of.
+    work: TempDir,
+    kubeconfig: PathBuf,
+    _server: Option<(Up, TempDir)>,
+}
+
+impl Session {
+    fn start() -> Self {
+        let work = TempDir::new().unwrap();
+        if let Some(kubeconfig) = std::env::var_os("WINDLASS_TRANSCRIPTS_ON") {
+            return Self { work, kubeconfig: kubeconfig.into(), _server: None };
+        }
+        let state = TempDir::new().unwrap();
+        let up = Up::start(state.path(), &[]);
+        Self { work, kubeconfig: state.path().join("windlass/kubeconfig"), _server: Some((up, state)) }
+    }
+
+    fn answers(&self, mut script: Script) -> Script {
+        let mask = Mask::new(self.work.path());
+        for part in &mut script.parts {
+            if let Part::Command { line, output, code } = part {
+                let (said, ended) = self.run(line);
+                *output = mask.hide(&said);
+                *code = ended;
+            }
+        }
+        script
+    }
+
+    /// What a command prints and says, in the order in which it does, and its exit code.
+    fn run(&self, line: &str) -> (String, i32) {
+        let home = self.work.path().join(".home");
+        fs::create_dir_all(&home).unwrap();
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("exec 2>&1\n{line}")])
+            .current_dir(self.work.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("HOME", &home)
+            .env("TMPDIR", &home)
+            .env("TZ", "UTC")
+            .env("LC_ALL", "C")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut stdout = child.stdout.take().unwrap();
+        let (sender, receiver) = mpsc::channel();
+        thread::spawn(move || {
+            let mut said = Vec::new();
+            stdout.read_to_end(&mut said).unwrap();
+            // Nobody waits for it any more when the limit has passed.
+            drop(sender.send(said));
+        });
+        let Ok(said) = receiver.recv_timeout(COMMAND_LIMIT) else {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            panic!("no end within {COMMAND_LIMIT:?}: {line}");
+        };
+        (String::from_utf8(said).unwrap(), child.wait().unwrap().code().unwrap_or(-1))
+    }
+}
