@@ -1,4 +1,14 @@
 //! The server as its clients see it.
 
 #[cfg(test)]
+mod concurrency;
+#[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod differential;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod watching;
