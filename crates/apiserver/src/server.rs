@@ -80,12 +80,13 @@ impl ApiServer {
     }
 
     fn assemble(options: Options, store: Store, identities: Identities, registry: Arc<Registry>) -> Self {
+        let admission = Admission::new(options.seed);
         let server = Self(Arc::new(Inner {
             options,
             store,
             registry: RwLock::new(registry),
             subresources: RwLock::default(),
-            admission: Admission::default(),
+            admission,
             identities,
             queue: lifecycle::Queue::default(),
         }));
