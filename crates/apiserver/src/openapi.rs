@@ -17,6 +17,23 @@ use crate::status::ApiError;
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const REF: &str = "#/components/schemas/";
 
+/// The protobuf form of OpenAPI v2, the only one that kubectl asks for. It asks with an `@` and is answered without: a media
+/// type has none, and its parser knows.
+const V2_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const V2_ANSWERED: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// `swagger` (field 1) is "2.0", `info` (2) has a `title` (1) and a `version` (2), `paths` (8) and `definitions` (9) are empty.
+const V2_EMPTY: &[u8] = b"\x0a\x032.0\x12\x0f\x0a\x0aKubernetes\x12\x01-\x42\x00\x4a\x00";
+
+/// `/openapi/v2`: a document without definitions. kubectl insists on one before it takes a `kind: List`, and where it finds
+/// no definition of a kind, it leaves the checks to the server.
+pub(crate) fn v2(accept: Option<&str>) -> Response<Body> {
+    if accept.is_some_and(|accept| [V2_ASKED, V2_ANSWERED].iter().any(|type_| accept.contains(type_))) {
+        return body::typed(StatusCode::OK, V2_ANSWERED, Body::whole(V2_EMPTY));
+    }
+    let info = json!({"title": "Kubernetes", "version": "-"});
+    body::json(StatusCode::OK, &json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}))
+}
+
 impl ApiServer {
     /// `/openapi/v3`: the list of documents.
     pub(crate) fn openapi_index(&self) -> Response<Body> {
@@ -169,6 +186,6 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>) {
 }
 
 /// FNV-1a: tells documents apart, no more.
-fn digest(bytes: &[u8]) -> u64 {
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

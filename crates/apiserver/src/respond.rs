@@ -12,6 +12,7 @@ use crate::body::{self, Body};
 use crate::builtin::Verbs;
 use crate::kind::builtins;
 use crate::negotiate::{self, Endpoint, Want};
+use crate::openapi;
 use crate::request::{ResourcePath, Target, Verb, target};
 use crate::server::ApiServer;
 use crate::status::ApiError;
@@ -96,6 +97,7 @@ impl ApiServer {
             Target::Groups => Ok(self.groups()),
             Target::Group(group) => self.group(group),
             Target::Version(group, version) => self.version(group, version),
+            Target::OpenApi2 => Ok(openapi::v2(accept)),
             Target::OpenApi => Ok(self.openapi_index()),
             Target::OpenApiVersion(group, version) => self.openapi(group, version),
             Target::ServerVersion => Ok(body::json(StatusCode::OK, &version())),
@@ -112,7 +114,7 @@ impl ApiServer {
             paths.push(format!("/apis/{group}"));
             paths.extend(registry.versions(group).iter().map(|version| format!("/apis/{group}/{version}")));
         }
-        paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+        paths.extend(["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
         paths
     }
 

@@ -47,8 +47,12 @@ impl Proposal for Patched<'_> {
             return Err(Unfit::Undecodable("the patched document is not an object".into()).in_patch(&object));
         }
         let sent = object.clone();
-        ApiServer::shape(self.kind, &mut object, self.validation, oddities, warnings)
-            .map_err(|unfit| unfit.in_patch(&sent))?;
+        ApiServer::shape(self.kind, &mut object, self.validation, oddities, warnings).map_err(|unfit| {
+            match &self.change {
+                Change::Strategic(patch) => unfit.in_strategic_patch(patch),
+                Change::Json(_) | Change::Merge(_) => unfit.in_patch(&sent),
+            }
+        })?;
         keep_identity(self.kind, &mut object, current)?;
         Ok(object)
     }
@@ -135,7 +139,7 @@ impl ApiServer {
             PatchType::Apply => return self.apply(call, &intent, &options).await,
             PatchType::Json => Change::Json(JsonPatch::parse(&call.body, validation)?),
             PatchType::Merge => Change::Merge(merge::read(&call.body, validation)?),
-            PatchType::Strategic => Change::Strategic(merge::read(&call.body, validation)?),
+            PatchType::Strategic => Change::Strategic(strategic::read(&call.body)?),
         };
         let patched = Patched { kind: &call.kind, change, validation };
         let written = self.replace(call, &intent, &patched, Vec::new()).await?;

@@ -12,6 +12,7 @@ use crate::builtin::validate;
 use crate::field::FieldError;
 use crate::kind::{Kind, Origin, builtins};
 use crate::meta::{self, NameRule};
+use crate::patch::strategic;
 use crate::query::FieldValidation;
 use crate::schema;
 use crate::server::ApiServer;
@@ -323,13 +324,22 @@ impl Unfit {
 
     /// The refusal of a patch, which a real server blames on the patched object.
     pub(crate) fn in_patch(self, patched: &Value) -> ApiError {
-        let why = match self {
+        crate::patch::undecodable(patched, &self.why())
+    }
+
+    /// The refusal of a strategic patch, which a real server turns into an object without a detour over JSON, and in other
+    /// words.
+    pub(crate) fn in_strategic_patch(self, patch: &Value) -> ApiError {
+        strategic::undecodable(patch, &strategic::words::unrestored(self.why()))
+    }
+
+    fn why(self) -> String {
+        match self {
             Self::Undecodable(why) => why
                 .split_once(" cannot be handled as a ")
                 .map_or(why.clone(), |(_, rest)| rest.split_once(": ").map_or(rest, |(_, cause)| cause).to_owned()),
             Self::Strict(oddities) => format!("strict decoding error: {}", oddities.join(", ")),
-        };
-        ApiError::invalid("", "", "", &[FieldError::invalid("patch", patched.to_string(), why)])
+        }
     }
 }
 

@@ -26,6 +26,7 @@ impl Mask {
             (r"(https://127\.0\.0\.1):\d+", "${1}:<port>"),
             // The alphabet of generated names: no vowels, nothing that looks like another character. As long as it was.
             (r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "-xxxxx"),
+            (r"/kubectl-edit-\d+", "/kubectl-edit"),
             (r"/(LIVE|MERGED)-\d+/", "/$1/"),
             // Newer clients are warned of nothing, older ones of the distance to the server.
             (r"(?m)^WARNING: version difference between client .*\n", ""),
@@ -85,7 +86,10 @@ fn what_changes_is_hidden_and_what_does_not_is_kept() {
     check("NAME  DATA   AGE\na     1      1m13s", "NAME  DATA   AGE\na     1      0s");
     check("LAST SEEN   TYPE\n7s          Normal\n", "LAST SEEN   TYPE\n0s          Normal");
     check("Name:  a\nAge:   7s\nFor:   7s", "Name:  a\nAge:   0s\nFor:   7s");
-    check("  Age             From\n  ----            ----\n  3s (x2 over 5s)  me\n", "  Age             From\n  ----            ----\n  0s (x2 over 0s)  me");
+    check(
+        "  Age             From\n  ----            ----\n  3s (x2 over 5s)  me\n",
+        "  Age             From\n  ----            ----\n  0s (x2 over 0s)  me",
+    );
     check("timeout: 30s", "timeout: 30s");
     check(
         "  resourceVersion: \"17\"\n  uid: 01234567-89ab-cdef-0123-456789abcdef",
