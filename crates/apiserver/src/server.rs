@@ -74,20 +74,28 @@ impl ApiServer {
     pub fn new(options: Options) -> Self {
         let store = Store::new(options.retention);
         let identities = Identities::new(options.seed);
-        let server = Self::assemble(options, store, identities, crate::kind::builtins::registry());
+        let queue = lifecycle::Queue::default();
+        let server = Self::assemble(options, store, identities, crate::kind::builtins::registry(), queue);
         server.create_first_objects();
         server
     }
 
-    fn assemble(options: Options, store: Store, identities: Identities, registry: Arc<Registry>) -> Self {
+    fn assemble(
+        options: Options,
+        store: Store,
+        identities: Identities,
+        registry: Arc<Registry>,
+        queue: lifecycle::Queue,
+    ) -> Self {
+        let admission = Admission::new(options.seed);
         let server = Self(Arc::new(Inner {
             options,
             store,
             registry: RwLock::new(registry),
             subresources: RwLock::default(),
-            admission: Admission::default(),
+            admission,
             identities,
-            queue: lifecycle::Queue::default(),
+            queue,
         }));
         crate::subresource::register(&server);
         server
@@ -97,7 +105,7 @@ impl ApiServer {
     #[must_use]
     pub fn fork(&self, options: Options) -> Self {
         let identities = self.0.identities.fork(options.seed);
-        let fork = Self::assemble(options, self.0.store.fork(), identities, self.registry());
+        let fork = Self::assemble(options, self.0.store.fork(), identities, self.registry(), self.0.queue.fork());
         fork.0.subresources.write().unwrap_or_else(PoisonError::into_inner).clone_from(&self.subresources());
         fork
     }
