@@ -186,6 +186,6 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>) {
 }
 
 /// FNV-1a: tells documents apart, no more.
-fn digest(bytes: &[u8]) -> u64 {
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
