@@ -100,7 +100,7 @@ mod tests {
         check(
             &json!({"spec": {"n": "many"}, "status": {"n": -1, "s": 7}}),
             &[
-                r#".spec.n: Invalid value: 0: .spec.n accessor error: many is of the type string, expected int64"#,
+                ".spec.n: Invalid value: 0: .spec.n accessor error: many is of the type string, expected int64",
                 ".status.n: Invalid value: -1: should be a non-negative integer",
                 r#".status.s: Invalid value: "": .status.s accessor error: 7 is of the type int64, expected string"#,
             ],
