@@ -129,8 +129,12 @@ impl<'a> Compiler<'a> {
 
     fn object(&mut self, keywords: &'a Map<String, Value>) -> ObjectShape {
         let mut properties = BTreeMap::new();
+        let mut structs = Vec::new();
         if let Some(Value::Object(fields)) = keywords.get("properties") {
             for (name, facts) in fields {
+                if facts.get("default").and_then(Value::as_object).is_some_and(Map::is_empty) {
+                    structs.push(name.clone());
+                }
                 properties.insert(name.clone(), self.place(facts, Inside::Struct));
             }
         }
@@ -142,7 +146,7 @@ impl<'a> Compiler<'a> {
         // Nobody enforces these here: they tell what is shown even when it is empty.
         let required = keywords.get("required").and_then(Value::as_array).into_iter().flatten();
         let required = required.filter_map(|name| name.as_str().map(str::to_owned)).collect();
-        ObjectShape { properties, additional, required, atomic }
+        ObjectShape { properties, additional, required, structs, atomic }
     }
 }
 
