@@ -57,5 +57,6 @@ fn object(source: &Value) -> ObjectShape {
         required: required.map(ToOwned::to_owned).collect(),
         structs: structs.map(|(name, _)| name.clone()).collect(),
         atomic: source["x-kubernetes-map-type"] == "atomic",
+        ..ObjectShape::default()
     }
 }
