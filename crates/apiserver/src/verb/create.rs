@@ -30,17 +30,18 @@ impl ApiServer {
         let mut object = decoded.object;
         check_kind(kind, &mut object)?;
         let mut warnings = Vec::new();
+        Self::fit(kind, &mut object, options.field_validation, decoded.oddities, &mut warnings)
+            .map_err(|unfit| unfit.in_body(kind))?;
         if !kind.is_custom() {
             // Before defaults: they begin a status of their own.
             drop_status(kind, &mut object);
         }
-        Self::shape(kind, &mut object, options.field_validation, decoded.oddities, &mut warnings)
-            .map_err(|unfit| unfit.in_body(kind))?;
+        Self::fill(kind, &mut object);
         if kind.builtin().is_some_and(|builtin| builtin.verbs == Verbs::CreateOnly) {
             let answer = crate::reviews::answer(self, kind, object, &call.user);
             return self.show(call, StatusCode::CREATED, &Shown::Imagined(answer));
         }
-        place(call, &mut object)?;
+        place(call, &mut object).map_err(|refusal| refusal.with_warnings(&warnings))?;
         let manager = call.manager(options.field_manager.as_deref());
         let intent = call.intent(&manager, options.dry_run);
         let written = self.create_object(&intent, object, warnings).await?;
@@ -57,7 +58,8 @@ impl ApiServer {
         mut warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
         if metadata(&mut object).get("resourceVersion").is_some_and(|version| version != "" && !version.is_null()) {
-            return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
+            let refusal = ApiError::unforeseen("resourceVersion should not be set on objects to be created");
+            return Err(refusal.with_warnings(&warnings));
         }
         dedup_owners(&mut object, &mut warnings);
         self.own(intent, None, &mut object);
@@ -68,13 +70,24 @@ impl ApiServer {
     pub(crate) async fn finish_create(
         &self,
         intent: &Intent<'_>,
-        mut object: Value,
+        object: Value,
         mut warnings: Vec<String>,
         operation: Operation,
     ) -> Result<Written, ApiError> {
+        let created = self.admit_and_commit(intent, object, &mut warnings, operation).await;
+        Written::with(created, warnings)
+    }
+
+    async fn admit_and_commit(
+        &self,
+        intent: &Intent<'_>,
+        mut object: Value,
+        warnings: &mut Vec<String>,
+        operation: Operation,
+    ) -> Result<Shown, ApiError> {
         let kind = intent.kind;
         self.check_namespace(intent, name_or_prefix(&object))?;
-        self.admit_new(intent, operation, &mut object, &mut warnings).await?;
+        self.admit_new(intent, operation, &mut object, warnings).await?;
         if kind.namespaced && object["metadata"]["namespace"] != intent.namespace {
             return Err(ApiError::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
@@ -84,14 +97,14 @@ impl ApiServer {
         self.prepare_create(kind, &mut object);
         Self::check(kind, &object, None, "")?;
         warnings.extend(kind.warnings(&object));
-        self.review(intent, operation, Some(&object), None, &mut warnings).await?;
+        self.review(intent, operation, Some(&object), None, warnings).await?;
         if intent.dry_run {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let key = Key::new(intent.namespace, name);
             if let Some(taken) = self.store().get(&kind.resource, &key) {
                 return Err(name_taken(kind, name, Some(&taken)));
             }
-            return Ok(Written { shown: Shown::Imagined(object), warnings });
+            return Ok(Shown::Imagined(object));
         }
         for _ in 0..NAME_TRIES {
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -100,7 +113,7 @@ impl ApiServer {
             // Only a name that the server makes can be tried again, so only then is a copy kept.
             let spare = if generated { Some(object.clone()) } else { None };
             match (self.commit(kind, &key, Expect::Absent, object).await?, spare) {
-                (Ok(entry), _) => return Ok(Written { shown: Shown::Stored(entry), warnings }),
+                (Ok(entry), _) => return Ok(Shown::Stored(entry)),
                 (Err(mismatch), None) => return Err(name_taken(kind, &name, mismatch.current.as_deref())),
                 (Err(_), Some(again)) => object = again,
             }

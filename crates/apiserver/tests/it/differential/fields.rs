@@ -15,8 +15,7 @@ pub enum Kind {
     Widget,
 }
 
-pub const KINDS: [Kind; 6] =
-    [Kind::ConfigMap, Kind::Secret, Kind::Service, Kind::Pod, Kind::Deployment, Kind::Widget];
+pub const KINDS: [Kind; 6] = [Kind::ConfigMap, Kind::Secret, Kind::Service, Kind::Pod, Kind::Deployment, Kind::Widget];
 
 /// A field's path and its values: those that are taken, then those that are mostly refused.
 type Field = (&'static str, Value, Value);
@@ -78,7 +77,11 @@ impl Kind {
                 ("data/a", json!(["AAAA", "aGk=", "", null]), json!(["!!", 5, {}])),
                 ("stringData/a", json!(["1", "2", ""]), json!([5, null])),
                 ("stringData/b", json!(["1", "2"]), json!([[]])),
-                ("type", json!(["Opaque", "example.com/x"]), json!(["kubernetes.io/tls", "kubernetes.io/basic-auth", 5])),
+                (
+                    "type",
+                    json!(["Opaque", "example.com/x"]),
+                    json!(["kubernetes.io/tls", "kubernetes.io/basic-auth", 5]),
+                ),
                 ("immutable", json!([false, false, true]), json!(["true"])),
             ],
             Self::Service => service_fields(),
@@ -102,11 +105,18 @@ impl Kind {
             ("metadata/labels/l", json!(["a", "b", "c", "", null]), json!(["-", 5, {"a": 1}])),
             ("metadata/labels/m", json!(["a", "b"]), json!(["a b"])),
             ("metadata/annotations/n", json!(["a", "b", null]), json!([5, true])),
-            ("metadata/finalizers", json!([["example.com/f"], [], ["example.com/f", "example.com/g"]]), json!([["f"], "f", null])),
+            (
+                "metadata/finalizers",
+                json!([["example.com/f"], [], ["example.com/f", "example.com/g"]]),
+                json!([["f"], "f", null]),
+            ),
             ("metadata/generation", json!([7]), json!(["x"])),
-            ("metadata/ownerReferences", json!([[{"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u1"}],
+            (
+                "metadata/ownerReferences",
+                json!([[{"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u1"}],
                 [{"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u2", "controller": true}]]),
-                json!([[{"kind": "Pod"}], [{"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u1", "blockOwnerDeletion": "x"}]])),
+                json!([[{"kind": "Pod"}], [{"apiVersion": "v1", "kind": "Pod", "name": "o", "uid": "u1", "blockOwnerDeletion": "x"}]]),
+            ),
             ("metadata/creationTimestamp", json!([null]), json!(["2001-01-01T00:00:00Z", "x"])),
             ("metadata/uid", json!([null]), json!(["x", 7])),
             ("metadata/bogus", json!([1]), json!([null])),
@@ -163,18 +173,28 @@ fn conditions() -> Value {
 
 fn service_fields() -> Vec<Field> {
     vec![
-        ("spec/ports", json!([[{"name": "a", "port": 80}], [{"name": "a", "port": 80}, {"name": "b", "port": 81, "protocol": "UDP"}],
+        (
+            "spec/ports",
+            json!([[{"name": "a", "port": 80}], [{"name": "a", "port": 80}, {"name": "b", "port": 81, "protocol": "UDP"}],
             [{"port": 80, "targetPort": "web"}], [{"name": "b", "port": 80, "targetPort": 8080}]]),
             json!([[{"name": "a", "port": 80}, {"name": "a", "port": 81}], [{"port": 80}, {"port": 81}], [{"port": "x"}], [],
-                [{"port": 80, "$patch": "delete"}], null, [{"name": "A_", "port": 70000}]])),
+                [{"port": 80, "$patch": "delete"}], null, [{"name": "A_", "port": 70000}]]),
+        ),
         ("spec/selector", json!([{"a": "b"}, {"c": "d"}, null]), json!([{"a": 5}, {"a": "b c"}])),
         ("spec/sessionAffinity", json!(["None", "ClientIP"]), json!(["X"])),
         ("spec/publishNotReadyAddresses", json!([true, false]), json!(["x"])),
         ("spec/externalIPs", json!([["8.8.8.8"]]), json!([["x"], ["127.0.0.1"]])),
         ("spec/type", json!(["ClusterIP"]), json!(["ExternalName", "X"])),
-        ("status/loadBalancer/ingress", json!([[{"ip": "1.2.3.4"}], []]), json!([[{"ip": "x"}], [{"hostname": "A b"}]])),
-        ("status/conditions", json!([[{"type": "A", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2001-01-01T00:00:00Z"}]]),
-            json!([[{"type": "A"}]])),
+        (
+            "status/loadBalancer/ingress",
+            json!([[{"ip": "1.2.3.4"}], []]),
+            json!([[{"ip": "x"}], [{"hostname": "A b"}]]),
+        ),
+        (
+            "status/conditions",
+            json!([[{"type": "A", "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2001-01-01T00:00:00Z"}]]),
+            json!([[{"type": "A"}]]),
+        ),
     ]
 }
 
@@ -196,10 +216,17 @@ fn pod_fields(at: &'static str) -> Vec<Field> {
         (path("containers"), containers.clone(), odd.clone()),
         (path("containers"), containers, odd),
         (path("initContainers"), json!([[{"name": "i", "image": "i"}], []]), json!([[{"name": "a", "image": "x"}]])),
-        (path("volumes"), json!([[{"name": "v", "emptyDir": {}}], [{"name": "v", "configMap": {"name": "c"}}, {"name": "w", "secret": {"secretName": "s"}}]]),
-            json!([[{"name": "v"}, {"name": "v"}], [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]])),
+        (
+            path("volumes"),
+            json!([[{"name": "v", "emptyDir": {}}], [{"name": "v", "configMap": {"name": "c"}}, {"name": "w", "secret": {"secretName": "s"}}]]),
+            json!([[{"name": "v"}, {"name": "v"}], [{"name": "v", "emptyDir": {}, "hostPath": {"path": "/"}}]]),
+        ),
         (path("nodeSelector"), json!([{"a": "b"}, {"c": "d"}, null]), json!([{"a": 5}])),
-        (path("tolerations"), json!([[{"key": "k", "operator": "Exists"}], []]), json!([[{"key": "k", "operator": "X"}]])),
+        (
+            path("tolerations"),
+            json!([[{"key": "k", "operator": "Exists"}], []]),
+            json!([[{"key": "k", "operator": "X"}]]),
+        ),
         (path("activeDeadlineSeconds"), json!([5, 10]), json!([-1, "x"])),
         (path("terminationGracePeriodSeconds"), json!([5, 30]), json!([-1])),
         (path("restartPolicy"), json!(["Always"]), json!(["Never", "X"])),
@@ -215,13 +242,23 @@ fn deployment_fields() -> Vec<Field> {
         ("spec/replicas", json!([2, 5]), json!([2_147_483_648_i64])),
         ("spec/paused", json!([true, false]), json!(["x"])),
         ("spec/minReadySeconds", json!([0, 5]), json!([-1])),
-        ("spec/strategy", json!([{"type": "Recreate"}, {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "50%"}},
+        (
+            "spec/strategy",
+            json!([{"type": "Recreate"}, {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "50%"}},
             {"rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}}, {"$retainKeys": ["type"], "type": "Recreate"}]),
             json!([{"type": "X"}, {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}, {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 0}},
-                {"rollingUpdate": {"maxSurge": "x"}}, null])),
-        ("spec/template/metadata/labels", json!([{"app": "a"}, {"app": "a", "x": "y"}]), json!([{"app": "b"}, null, {"x": "y"}])),
-        ("spec/selector", json!([{"matchLabels": {"app": "a"}}]),
-            json!([{"matchLabels": {"app": "b"}}, {"matchExpressions": [{"key": "app", "operator": "In"}]}, {}])),
+                {"rollingUpdate": {"maxSurge": "x"}}, null]),
+        ),
+        (
+            "spec/template/metadata/labels",
+            json!([{"app": "a"}, {"app": "a", "x": "y"}]),
+            json!([{"app": "b"}, null, {"x": "y"}]),
+        ),
+        (
+            "spec/selector",
+            json!([{"matchLabels": {"app": "a"}}]),
+            json!([{"matchLabels": {"app": "b"}}, {"matchExpressions": [{"key": "app", "operator": "In"}]}, {}]),
+        ),
         ("spec/revisionHistoryLimit", json!([1]), json!([-1])),
         ("spec/progressDeadlineSeconds", json!([100]), json!([0])),
         ("status/replicas", json!([1, 2]), json!([-1])),
@@ -235,13 +272,23 @@ fn widget_fields() -> Vec<Field> {
         ("spec/size", json!([0, 3, 10, null]), json!([11, "x", 1.5, -1])),
         ("spec/mode", json!(["a", "b", null]), json!(["c", 5])),
         ("spec/tags", json!([["x"], ["y", "x"], ["x", "z"], []]), json!([["x", "x"], [5], null, "x"])),
-        ("spec/items", json!([[{"name": "x"}], [{"name": "x", "port": 1}, {"name": "y"}], [{"name": "y", "port": 2}], []]),
-            json!([[{"name": "x"}, {"name": "x"}], [{}], [{"port": 1}], null, [5]])),
-        ("spec/pairs", json!([[{"name": "x"}], [{"name": "x", "proto": "UDP"}, {"name": "x"}], [{"name": "y", "proto": "UDP", "note": "n"}]]),
-            json!([[{"name": "x"}, {"name": "x", "proto": "TCP"}], [{"proto": "UDP"}]])),
+        (
+            "spec/items",
+            json!([[{"name": "x"}], [{"name": "x", "port": 1}, {"name": "y"}], [{"name": "y", "port": 2}], []]),
+            json!([[{"name": "x"}, {"name": "x"}], [{}], [{"port": 1}], null, [5]]),
+        ),
+        (
+            "spec/pairs",
+            json!([[{"name": "x"}], [{"name": "x", "proto": "UDP"}, {"name": "x"}], [{"name": "y", "proto": "UDP", "note": "n"}]]),
+            json!([[{"name": "x"}, {"name": "x", "proto": "TCP"}], [{"proto": "UDP"}]]),
+        ),
         ("spec/list", json!([["a"], ["b", "a"], []]), json!([[5], null])),
         ("spec/atomic", json!([{"a": "1"}, {"b": "2"}, {"a": "1", "b": "2"}, null]), json!([{"a": 5}, []])),
-        ("spec/free", json!([{"a": 1}, {"b": {"c": [1, 2]}}, {"known": "x", "a": null}, {}]), json!([{"known": 5}, 5, null])),
+        (
+            "spec/free",
+            json!([{"a": 1}, {"b": {"c": [1, 2]}}, {"known": "x", "a": null}, {}]),
+            json!([{"known": 5}, 5, null]),
+        ),
         ("spec/any", json!([1, "x", {"a": [1]}, [1, {"b": 2}], null, true]), json!([1.5])),
         ("spec/port", json!([80, "web", null]), json!([1.5, {}])),
         ("spec/nested", json!([{}, {"a": 1}, {"b": 2}, {"a": 3, "b": 4}, null]), json!([{"c": 1}, {"a": "x"}, []])),
@@ -252,7 +299,11 @@ fn widget_fields() -> Vec<Field> {
         ("spec/unknown", json!([1]), json!([{"a": 1}])),
         ("status/phase", json!(["A", "B", null]), json!([5])),
         ("status/count", json!([1, 2]), json!([-1])),
-        ("status/conditions", conditions(), json!([[{"type": "A", "status": "True"}, {"type": "A", "status": "False"}], [{"status": "x"}]])),
+        (
+            "status/conditions",
+            conditions(),
+            json!([[{"type": "A", "status": "True"}, {"type": "A", "status": "False"}], [{"status": "x"}]]),
+        ),
     ]
 }
 

@@ -246,7 +246,8 @@ impl Generator {
     fn get(&mut self) -> String {
         let name = self.name();
         let target = self.target(&name);
-        let table = if self.random.percent(25) { "\n> Accept: application/json;as=Table;v=v1;g=meta.k8s.io" } else { "" };
+        let table =
+            if self.random.percent(25) { "\n> Accept: application/json;as=Table;v=v1;g=meta.k8s.io" } else { "" };
         format!("> GET {target}{table}\n{OBJECT}")
     }
 
@@ -256,8 +257,18 @@ impl Generator {
             self.continuing = Some((query, String::new()));
             return format!("> GET {target}\n< 0 .");
         }
-        let selectors = ["", "", "l=a", "l!=a", "l", "!l", "l in (a,b)", "l notin (a),m", "l=a,m=b", "l>1", "l in ()", "-"];
-        let fields = ["", "", "", "metadata.name=a", "metadata.name!=a", "metadata.namespace=$NS", "spec.x=1", "status.phase=Running"];
+        let selectors =
+            ["", "", "l=a", "l!=a", "l", "!l", "l in (a,b)", "l notin (a),m", "l=a,m=b", "l>1", "l in ()", "-"];
+        let fields = [
+            "",
+            "",
+            "",
+            "metadata.name=a",
+            "metadata.name!=a",
+            "metadata.namespace=$NS",
+            "spec.x=1",
+            "status.phase=Running",
+        ];
         let mut query = Vec::new();
         let escape = |text: &str| text.replace('=', "%3D").replace(' ', "%20").replace('!', "%21").replace('>', "%3E");
         match self.random.one(&selectors) {
@@ -294,7 +305,13 @@ impl Generator {
             let at = self.random.below(self.versions.len());
             format!("&resourceVersion=${}", self.versions[at].1)
         };
-        let selector = self.random.one(&["", "", "&labelSelector=l%3Da", "&labelSelector=%21l", "&fieldSelector=metadata.name%3Da"]);
+        let selector = self.random.one(&[
+            "",
+            "",
+            "&labelSelector=l%3Da",
+            "&labelSelector=%21l",
+            "&fieldSelector=metadata.name%3Da",
+        ]);
         let target = format!("{}?watch=1&timeoutSeconds=1{version}{selector}", self.kind.collection());
         Some(format!("> WATCH w {target}\n< 0\n\n> FRAMES w end\n< ."))
     }
