@@ -18,7 +18,7 @@ use crate::negotiate;
 use crate::query::{DeleteOptions, ListOptions, Query};
 use crate::server::ApiServer;
 use crate::status::ApiError;
-use crate::store::{Entry, Expect, Key, Range};
+use crate::store::{Entry, Expect, Key, Mismatch, Range};
 
 pub(crate) use crate::query::Propagation;
 
@@ -148,15 +148,18 @@ impl ApiServer {
             let object = self.marked(kind, &entry, &current, deletion);
             let gone = nothing_keeps(&object);
             if deletion.dry_run {
-                return Ok(if gone { Deleted::WouldGo(current) } else { Deleted::Waits(Shown::Imagined(object)) });
+                let shown = if ends_in_two_steps(kind) { object.clone() } else { current };
+                return Ok(if gone { Deleted::WouldGo(shown) } else { Deleted::Waits(Shown::Imagined(object)) });
             }
-            if object == current {
+            if object == current && !gone {
                 return Ok(Deleted::Waits(Shown::Stored(entry)));
             }
-            let committed = if gone {
-                let mut answered = if &*kind.resource == "pods" { object } else { current.clone() };
+            let committed = if gone && ends_in_two_steps(kind) {
+                self.end_pod(kind, &entry, object).await?
+            } else if gone {
+                let mut answered = current.clone();
                 self.commit_removal(kind, &entry, &current).await?.map(|gone| {
-                    metadata(&mut answered).insert("resourceVersion".into(), gone.revision.to_string().into());
+                    set_version(&mut answered, gone.revision);
                     Deleted::Gone(gone, answered)
                 })
             } else {
@@ -166,6 +169,33 @@ impl ApiServer {
             };
             if let Ok(deleted) = committed {
                 return Ok(deleted);
+            }
+        }
+    }
+
+    /// Marks a pod and then removes it: watchers see both.
+    async fn end_pod(&self, kind: &Kind, entry: &Entry, marked: Value) -> Result<Result<Deleted, Mismatch>, ApiError> {
+        let stored = Self::to_stored(kind, marked.clone());
+        let mut entry = match self.commit(kind, &entry.key, Expect::Revision(entry.revision), stored).await? {
+            Ok(entry) => entry,
+            Err(mismatch) => return Ok(Err(mismatch)),
+        };
+        let mut last = marked;
+        loop {
+            match self.commit_removal(kind, &entry, &last).await? {
+                Ok(gone) => {
+                    set_version(&mut last, gone.revision);
+                    return Ok(Ok(Deleted::Gone(gone, last)));
+                }
+                Err(Mismatch { current: Some(newer) }) if newer.uid == entry.uid => {
+                    last = Self::load(kind, &newer);
+                    entry = newer;
+                    if !nothing_keeps(&last) {
+                        return Ok(Ok(Deleted::Waits(Shown::Stored(entry))));
+                    }
+                }
+                // Somebody else has removed it.
+                Err(_) => return Ok(Ok(Deleted::Gone(entry, last))),
             }
         }
     }
@@ -199,6 +229,15 @@ impl ApiServer {
         }
         object
     }
+}
+
+/// Only pods are marked for deletion even when nothing keeps them.
+fn ends_in_two_steps(kind: &Kind) -> bool {
+    &*kind.resource == "pods"
+}
+
+fn set_version(object: &mut Value, revision: u64) {
+    metadata(object).insert("resourceVersion".into(), revision.to_string().into());
 }
 
 /// How long an object has to end: only pods that run on a node take time.
