@@ -166,7 +166,9 @@ impl ApiServer {
         prepare_update(kind, intent.subresource, object, current);
         metadata(object).insert("resourceVersion".into(), current["metadata"]["resourceVersion"].clone());
         Self::check(kind, object, Some(current), intent.subresource)?;
-        warnings.extend(kind.warnings(object));
+        if intent.subresource != "status" {
+            warnings.extend(kind.warnings(object));
+        }
         self.review(intent, Operation::Update, Some(object), Some(current), warnings).await?;
         apply::keep_times(current, object);
         if object == current || intent.dry_run {
@@ -227,7 +229,7 @@ fn prepare_update(kind: &Kind, subresource: &str, object: &mut Value, current: &
     {
         (builtin.prepare)(object, Some(current));
     }
-    if kind.is_new_generation(object, current) {
+    if subresource != "status" && kind.is_new_generation(object, current) {
         let generation = old["generation"].as_i64().unwrap_or_default() + 1;
         metadata(object).insert("generation".into(), generation.into());
     }
