@@ -42,6 +42,9 @@ impl Proposal for Patched<'_> {
             Change::Merge(patch) => merge::merge(&mut object, patch.clone()),
             Change::Strategic(patch) => strategic::apply(&mut object, patch, &self.call.kind.schema)?,
         }
+        if object.is_object() && object["metadata"].is_null() {
+            return Err(self.call.misnamed(""));
+        }
         if !object.is_object() || !object["metadata"].is_object() {
             return Err(Unfit::Undecodable("the patched document is not an object".into()).in_patch(&object));
         }
