@@ -341,7 +341,7 @@ fn attributes<'a>(
 }
 
 /// The built-in resources whose updates are also judged as if they were created, which shows in the number of causes.
-const VALIDATED_AGAIN: [&str; 12] = [
+const VALIDATED_AGAIN: [&str; 11] = [
     "clusterrolebindings.rbac.authorization.k8s.io",
     "clusterroles.rbac.authorization.k8s.io",
     "configmaps",
@@ -352,7 +352,6 @@ const VALIDATED_AGAIN: [&str; 12] = [
     "roles.rbac.authorization.k8s.io",
     "secrets",
     "serviceaccounts",
-    "services",
     "statefulsets.apps",
 ];
 

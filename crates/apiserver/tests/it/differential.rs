@@ -114,7 +114,7 @@ fn ours(sequence: &Sequence) -> Result<Vec<Seen>, String> {
 /// What the conformance table does not show: the names and versions of objects that were refused, and a Go struct that a
 /// refused change of a pod prints.
 static OWN: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new(r#"web-[bcdfghjklmnpqrstvwxz2456789]{5}|resourceVersion(\\*":\\*"|:)[0-9]+|previously negative\)\\.*"#)
+    Regex::new(r#"web-[bcdfghjklmnpqrstvwxz2456789]{5}|resourceVersion(\\*":\\*"|:)[0-9]+|previously negative\)\\.*|Invalid value: \\*"\{\\.*\}\\*": "#)
         .unwrap()
 });
 
