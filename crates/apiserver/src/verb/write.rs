@@ -360,35 +360,32 @@ pub(crate) fn nothing_keeps(object: &Value) -> bool {
     !metadata["deletionTimestamp"].is_null()
         && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
         && empty(&metadata["finalizers"])
-        && (object["kind"] != "Namespace" || empty(&object["spec"]["finalizers"]))
+        && (object["kind"] != "Namespace" || object["apiVersion"] != "v1" || empty(&object["spec"]["finalizers"]))
 }
 
-/// Empty lists of owners and finalizers are not kept.
+/// Empty lists of owners and finalizers are not kept, nor are a namespace's own finalizers once they are done.
 fn drop_empty_lists(object: &mut Value) {
-    let drop = |fields: &mut Map<String, Value>, name: &str| {
-        if fields.get(name).is_some_and(|list| list.as_array().is_some_and(Vec::is_empty)) {
+    let drop = |part: Option<&mut Value>, name: &str| {
+        if let Some(Value::Object(fields)) = part
+            && fields.get(name).is_some_and(|list| list.as_array().is_some_and(Vec::is_empty))
+        {
             fields.remove(name);
         }
     };
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        drop(metadata, "finalizers");
-        drop(metadata, "ownerReferences");
-    }
-    if let Some(Value::Object(spec)) = object.get_mut("spec") {
-        drop(spec, "finalizers");
+    drop(object.get_mut("metadata"), "finalizers");
+    drop(object.get_mut("metadata"), "ownerReferences");
+    if object["kind"] == "Namespace" && object["apiVersion"] == "v1" {
+        drop(object.get_mut("spec"), "finalizers");
     }
 }
 
-/// The metadata, made if it is absent.
+/// The metadata, made if it is absent. The object is one: decoding refuses everything else.
 pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
-    static EMPTY: Value = Value::Null;
     if !object["metadata"].is_object() {
         object["metadata"] = Value::Object(Map::new());
     }
-    debug_assert_ne!(object["metadata"], EMPTY);
     match &mut object["metadata"] {
         Value::Object(fields) => fields,
-        // Just made an object of it.
-        _ => unreachable!("metadata is an object"),
+        _ => unreachable!("it was just made an object"),
     }
 }
