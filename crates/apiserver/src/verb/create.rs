@@ -68,13 +68,26 @@ impl ApiServer {
     pub(crate) async fn finish_create(
         &self,
         intent: &Intent<'_>,
-        mut object: Value,
+        object: Value,
         mut warnings: Vec<String>,
         operation: Operation,
     ) -> Result<Written, ApiError> {
+        match self.make(intent, object, &mut warnings, operation).await {
+            Ok(shown) => Ok(Written { shown, warnings }),
+            Err(refusal) => Err(refusal.with_warnings(&warnings)),
+        }
+    }
+
+    async fn make(
+        &self,
+        intent: &Intent<'_>,
+        mut object: Value,
+        warnings: &mut Vec<String>,
+        operation: Operation,
+    ) -> Result<Shown, ApiError> {
         let kind = intent.kind;
         self.check_namespace(intent, name_or_prefix(&object))?;
-        self.admit_new(intent, operation, &mut object, &mut warnings).await?;
+        self.admit_new(intent, operation, &mut object, warnings).await?;
         if kind.namespaced && object["metadata"]["namespace"] != intent.namespace {
             return Err(ApiError::bad_request(
                 "the namespace of the provided object does not match the namespace sent on the request",
@@ -84,14 +97,14 @@ impl ApiServer {
         self.prepare_create(kind, &mut object);
         Self::check(kind, &object, None, "")?;
         warnings.extend(kind.warnings(&object));
-        self.review(intent, operation, Some(&object), None, &mut warnings).await?;
+        self.review(intent, operation, Some(&object), None, warnings).await?;
         if intent.dry_run {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let key = Key::new(intent.namespace, name);
             if let Some(taken) = self.store().get(&kind.resource, &key) {
                 return Err(name_taken(kind, name, Some(&taken)));
             }
-            return Ok(Written { shown: Shown::Imagined(object), warnings });
+            return Ok(Shown::Imagined(object));
         }
         for _ in 0..NAME_TRIES {
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -100,7 +113,7 @@ impl ApiServer {
             // Only a name that the server makes can be tried again, so only then is a copy kept.
             let spare = if generated { Some(object.clone()) } else { None };
             match (self.commit(kind, &key, Expect::Absent, object).await?, spare) {
-                (Ok(entry), _) => return Ok(Written { shown: Shown::Stored(entry), warnings }),
+                (Ok(entry), _) => return Ok(Shown::Stored(entry)),
                 (Err(mismatch), None) => return Err(name_taken(kind, &name, mismatch.current.as_deref())),
                 (Err(_), Some(again)) => object = again,
             }

@@ -104,21 +104,24 @@ impl ApiServer {
     ) -> Result<Written, ApiError> {
         let key = call.key();
         for _ in 0..TRIES {
-            let entry = self.store().get(&intent.kind.resource, &key).ok_or_else(|| call.not_found())?;
+            let found = self.store().get(&intent.kind.resource, &key);
+            let entry = found.ok_or_else(|| call.not_found().with_warnings(&warnings))?;
             let current = Self::load(intent.kind, &entry);
             let mut warnings = warnings.clone();
-            let mut object = proposal.propose(&current, &mut warnings)?;
-            let pinned = Self::check_version(call, &entry, &object)?;
-            if let Some(shown) =
-                self.replace_once(intent, &entry, &current, &mut object, proposal.owned(), &mut warnings).await?
-            {
-                return Ok(Written { shown, warnings });
+            let proposed = proposal.propose(&current, &mut warnings);
+            let mut object = proposed.map_err(|refusal| refusal.with_warnings(&warnings))?;
+            let pinned =
+                Self::check_version(call, &entry, &object).map_err(|refusal| refusal.with_warnings(&warnings))?;
+            match self.replace_once(intent, &entry, &current, &mut object, proposal.owned(), &mut warnings).await {
+                Ok(Some(shown)) => return Ok(Written { shown, warnings }),
+                Ok(None) => {}
+                Err(refusal) => return Err(refusal.with_warnings(&warnings)),
             }
             if pinned {
                 break;
             }
         }
-        Err(call.stale())
+        Err(call.stale().with_warnings(&warnings))
     }
 
     /// Whether the object names the version that it replaces. It must, where a kind does not take anything on trust.
