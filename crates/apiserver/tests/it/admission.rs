@@ -10,12 +10,12 @@ use std::sync::{Arc, Mutex};
 use base64::Engine as _;
 use futures::future::BoxFuture;
 use http::{Method, Request};
-use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
-use tower::ServiceExt as _;
 use windlass_apiserver::admission::{FailurePolicy, Handler, Rule, Scope, Webhook};
 use windlass_apiserver::selector::label::LabelSelector;
 use windlass_apiserver::{ApiServer, Options};
+
+use crate::client::{Answered, send, send_request};
 
 /// Answers with a function of the request, and remembers what it was asked.
 struct Says<F> {
@@ -99,27 +99,8 @@ fn selector(text: &str) -> LabelSelector {
     LabelSelector::parse(text).unwrap()
 }
 
-struct Answered {
-    code: u16,
-    body: Value,
-    warnings: Vec<String>,
-}
-
 fn server() -> ApiServer {
     ApiServer::new(Options::default())
-}
-
-async fn send(server: &ApiServer, method: Method, path: &str, body: &Value) -> Answered {
-    let request = Request::builder().method(method).uri(path).header("content-type", "application/json");
-    send_request(server, request.body(if body.is_null() { String::new() } else { body.to_string() }).unwrap()).await
-}
-
-async fn send_request(server: &ApiServer, request: Request<String>) -> Answered {
-    let Ok(response) = server.clone().oneshot(request).await;
-    let code = response.status().as_u16();
-    let warnings = response.headers().get_all("warning").iter().map(|text| text.to_str().unwrap().to_owned()).collect();
-    let body = response.into_body().collect().await.unwrap().to_bytes();
-    Answered { code, body: serde_json::from_slice(&body).unwrap_or_default(), warnings }
 }
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";

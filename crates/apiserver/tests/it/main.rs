@@ -3,4 +3,8 @@
 #[cfg(test)]
 mod admission;
 #[cfg(test)]
+mod client;
+#[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod extension;
