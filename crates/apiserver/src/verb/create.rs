@@ -73,9 +73,14 @@ impl ApiServer {
         operation: Operation,
     ) -> Result<Written, ApiError> {
         let kind = intent.kind;
+        self.check_namespace(intent, name_or_prefix(&object))?;
+        self.admit_new(intent, operation, &mut object, &mut warnings).await?;
+        if kind.namespaced && object["metadata"]["namespace"] != intent.namespace {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
         let generated = self.name(&mut object);
-        self.check_namespace(intent, object["metadata"]["name"].as_str().unwrap_or_default())?;
-        self.admit(intent, operation, &mut object, None, &mut warnings).await?;
         self.prepare_create(kind, &mut object);
         Self::check(kind, &object, None, "")?;
         warnings.extend(kind.warnings(&object));
@@ -107,6 +112,29 @@ impl ApiServer {
             &kind.group,
             object["metadata"]["name"].as_str().unwrap_or_default(),
         ))
+    }
+
+    /// Lets webhooks change a new object, but not the status that it begins with.
+    async fn admit_new(
+        &self,
+        intent: &Intent<'_>,
+        operation: Operation,
+        object: &mut Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let kind = intent.kind;
+        if self.admission().is_empty() {
+            return Ok(());
+        }
+        let kept = (!kind.is_custom() && begins_without_status(kind)).then(|| object.get("status").cloned());
+        self.admit(intent, operation, Some(object), None, warnings).await?;
+        if let (Some(status), Value::Object(fields)) = (kept, object) {
+            match status {
+                Some(status) => fields.insert("status".into(), status),
+                None => fields.remove("status"),
+            };
+        }
+        Ok(())
     }
 
     /// Makes a name from `generateName`, if that is how the object is named.
@@ -200,13 +228,21 @@ fn name_taken(kind: &Kind, name: &str, by: Option<&Entry>) -> ApiError {
 
 /// A new object brings no status, where that is written apart.
 pub(crate) fn drop_status(kind: &Kind, object: &mut Value) {
-    let brings_status = kind.builtin().is_some_and(|builtin| builtin.status_on_create);
-    if kind.status
-        && !brings_status
+    if begins_without_status(kind)
         && let Value::Object(object) = object
     {
         object.remove("status");
     }
+}
+
+fn begins_without_status(kind: &Kind) -> bool {
+    kind.status && !kind.builtin().is_some_and(|builtin| builtin.status_on_create)
+}
+
+/// How an object is called that may have no name yet.
+fn name_or_prefix(object: &Value) -> &str {
+    let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+    text("name").or(text("generateName")).unwrap_or("Unknown")
 }
 
 /// The kind and version in the body must be those of the path; a built-in may leave them out.

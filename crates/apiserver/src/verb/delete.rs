@@ -143,6 +143,7 @@ impl ApiServer {
                 user: &deletion.user,
                 dry_run: deletion.dry_run,
             };
+            self.admit(&intent, Operation::Delete, None, Some(&current), warnings).await?;
             self.review(&intent, Operation::Delete, None, Some(&current), warnings).await?;
             let object = self.marked(kind, &entry, &current, deletion);
             let gone = nothing_keeps(&object);

@@ -155,7 +155,7 @@ impl ApiServer {
         if !owned {
             self.own(intent, Some(current), object);
         }
-        self.admit(intent, Operation::Update, object, Some(current), warnings).await?;
+        self.admit(intent, Operation::Update, Some(object), Some(current), warnings).await?;
         prepare_update(kind, intent.subresource, object, current);
         metadata(object).insert("resourceVersion".into(), current["metadata"]["resourceVersion"].clone());
         Self::check(kind, object, Some(current), intent.subresource)?;

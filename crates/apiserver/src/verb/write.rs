@@ -117,26 +117,29 @@ impl ApiServer {
         }
     }
 
-    /// Lets mutating webhooks change an object; what they leave is shaped again.
+    /// Lets mutating webhooks change an object; what they leave is shaped again. An object that goes is not theirs to change.
     pub(crate) async fn admit(
         &self,
         intent: &Intent<'_>,
         operation: Operation,
-        object: &mut Value,
+        object: Option<&mut Value>,
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         if self.admission().is_empty() {
             return Ok(());
         }
-        let labels = self.namespace_labels(intent.namespace);
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let attributes = attributes(intent, operation, &name, &labels);
-        if self.admission().mutate(&attributes, object, old, warnings).await? {
-            schema::prune::prune(object, &intent.kind.schema, None);
-            Self::fill(intent.kind, object);
-        }
-        Ok(())
+        let kind = intent.kind;
+        let name = name(object.as_deref().or(old)).to_owned();
+        let namespace = namespace(intent, &name);
+        let labels = self.namespace_labels(namespace);
+        let attributes = attributes(intent, operation, namespace, &name, &labels);
+        let reshape = |object: &mut Value| {
+            let shaped = Self::shape(kind, object, FieldValidation::Ignore, Vec::new(), &mut Vec::new());
+            shaped.map_err(|unfit| ApiError::internal(&unfit.in_body(kind).message))
+        };
+        let admitted = self.admission().mutate(&attributes, object, old, &reshape, warnings).await;
+        admitted.map_err(|refusal| refusal.with_warnings(warnings))
     }
 
     /// Asks the validating webhooks.
@@ -151,10 +154,12 @@ impl ApiServer {
         if self.admission().is_empty() {
             return Ok(());
         }
-        let labels = self.namespace_labels(intent.namespace);
-        let name = object.or(old).and_then(|object| object["metadata"]["name"].as_str()).unwrap_or_default();
-        let attributes = attributes(intent, operation, name, &labels);
-        self.admission().validate(&attributes, object, old, warnings).await
+        let name = name(object.or(old));
+        let namespace = namespace(intent, name);
+        let labels = self.namespace_labels(namespace);
+        let attributes = attributes(intent, operation, namespace, name, &labels);
+        let reviewed = self.admission().validate(&attributes, object, old, warnings).await;
+        reviewed.map_err(|refusal| refusal.with_warnings(warnings))
     }
 
     fn namespace_labels(&self, namespace: &str) -> Vec<(Box<str>, Box<str>)> {
@@ -267,9 +272,20 @@ impl ApiServer {
     }
 }
 
+/// The name of an object, as far as it has one.
+fn name(object: Option<&Value>) -> &str {
+    object.and_then(|object| object["metadata"]["name"].as_str()).unwrap_or_default()
+}
+
+/// The namespace of a write. A namespace is in itself.
+fn namespace<'a>(intent: &Intent<'a>, name: &'a str) -> &'a str {
+    if &*intent.kind.resource == "namespaces" { name } else { intent.namespace }
+}
+
 fn attributes<'a>(
     intent: &Intent<'a>,
     operation: Operation,
+    namespace: &'a str,
     name: &'a str,
     namespace_labels: &'a [(Box<str>, Box<str>)],
 ) -> Attributes<'a> {
@@ -277,7 +293,7 @@ fn attributes<'a>(
         kind: intent.kind,
         operation,
         subresource: intent.subresource,
-        namespace: intent.namespace,
+        namespace,
         name,
         user: intent.user,
         dry_run: intent.dry_run,
@@ -344,35 +360,32 @@ pub(crate) fn nothing_keeps(object: &Value) -> bool {
     !metadata["deletionTimestamp"].is_null()
         && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
         && empty(&metadata["finalizers"])
-        && (object["kind"] != "Namespace" || empty(&object["spec"]["finalizers"]))
+        && (object["kind"] != "Namespace" || object["apiVersion"] != "v1" || empty(&object["spec"]["finalizers"]))
 }
 
-/// Empty lists of owners and finalizers are not kept.
+/// Empty lists of owners and finalizers are not kept, nor are a namespace's own finalizers once they are done.
 fn drop_empty_lists(object: &mut Value) {
-    let drop = |fields: &mut Map<String, Value>, name: &str| {
-        if fields.get(name).is_some_and(|list| list.as_array().is_some_and(Vec::is_empty)) {
+    let drop = |part: Option<&mut Value>, name: &str| {
+        if let Some(Value::Object(fields)) = part
+            && fields.get(name).is_some_and(|list| list.as_array().is_some_and(Vec::is_empty))
+        {
             fields.remove(name);
         }
     };
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        drop(metadata, "finalizers");
-        drop(metadata, "ownerReferences");
-    }
-    if let Some(Value::Object(spec)) = object.get_mut("spec") {
-        drop(spec, "finalizers");
+    drop(object.get_mut("metadata"), "finalizers");
+    drop(object.get_mut("metadata"), "ownerReferences");
+    if object["kind"] == "Namespace" && object["apiVersion"] == "v1" {
+        drop(object.get_mut("spec"), "finalizers");
     }
 }
 
-/// The metadata, made if it is absent.
+/// The metadata, made if it is absent. The object is one: decoding refuses everything else.
 pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
-    static EMPTY: Value = Value::Null;
     if !object["metadata"].is_object() {
         object["metadata"] = Value::Object(Map::new());
     }
-    debug_assert_ne!(object["metadata"], EMPTY);
     match &mut object["metadata"] {
         Value::Object(fields) => fields,
-        // Just made an object of it.
-        _ => unreachable!("metadata is an object"),
+        _ => unreachable!("it was just made an object"),
     }
 }
