@@ -87,7 +87,7 @@ impl ApiError {
     /// The same error, and something else to be told.
     #[must_use]
     pub fn with_warnings(mut self, warnings: &[String]) -> Self {
-        self.details.warnings.extend_from_slice(warnings);
+        self.details.warnings = warnings.to_vec();
         self
     }
 

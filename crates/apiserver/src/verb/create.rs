@@ -30,17 +30,18 @@ impl ApiServer {
         let mut object = decoded.object;
         check_kind(kind, &mut object)?;
         let mut warnings = Vec::new();
+        Self::fit(kind, &mut object, options.field_validation, decoded.oddities, &mut warnings)
+            .map_err(|unfit| unfit.in_body(kind))?;
         if !kind.is_custom() {
             // Before defaults: they begin a status of their own.
             drop_status(kind, &mut object);
         }
-        Self::shape(kind, &mut object, options.field_validation, decoded.oddities, &mut warnings)
-            .map_err(|unfit| unfit.in_body(kind))?;
+        Self::fill(kind, &mut object);
         if kind.builtin().is_some_and(|builtin| builtin.verbs == Verbs::CreateOnly) {
             let answer = crate::reviews::answer(self, kind, object, &call.user);
             return self.show(call, StatusCode::CREATED, &Shown::Imagined(answer));
         }
-        place(call, &mut object)?;
+        place(call, &mut object).map_err(|refusal| refusal.with_warnings(&warnings))?;
         let manager = call.manager(options.field_manager.as_deref());
         let intent = call.intent(&manager, options.dry_run);
         let written = self.create_object(&intent, object, warnings).await?;
@@ -57,7 +58,8 @@ impl ApiServer {
         mut warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
         if metadata(&mut object).get("resourceVersion").is_some_and(|version| version != "" && !version.is_null()) {
-            return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
+            let refusal = ApiError::unforeseen("resourceVersion should not be set on objects to be created");
+            return Err(refusal.with_warnings(&warnings));
         }
         dedup_owners(&mut object, &mut warnings);
         self.own(intent, None, &mut object);
@@ -72,13 +74,11 @@ impl ApiServer {
         mut warnings: Vec<String>,
         operation: Operation,
     ) -> Result<Written, ApiError> {
-        match self.make(intent, object, &mut warnings, operation).await {
-            Ok(shown) => Ok(Written { shown, warnings }),
-            Err(refusal) => Err(refusal.with_warnings(&warnings)),
-        }
+        let created = self.admit_and_commit(intent, object, &mut warnings, operation).await;
+        Written::with(created, warnings)
     }
 
-    async fn make(
+    async fn admit_and_commit(
         &self,
         intent: &Intent<'_>,
         mut object: Value,

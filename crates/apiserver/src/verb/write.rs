@@ -42,9 +42,32 @@ pub(crate) struct Written {
     pub(crate) warnings: Vec<String>,
 }
 
+impl Written {
+    /// What came of a write, with the warnings there were: a refusal has them, too.
+    pub(crate) fn with(outcome: Result<Shown, ApiError>, warnings: Vec<String>) -> Result<Self, ApiError> {
+        match outcome {
+            Ok(shown) => Ok(Self { shown, warnings }),
+            Err(refusal) => Err(refusal.with_warnings(&warnings)),
+        }
+    }
+}
+
 impl ApiServer {
     /// Makes an object of the right kind and shape: unknown fields go (or are refused), absent ones get their defaults.
     pub(crate) fn shape(
+        kind: &Kind,
+        object: &mut Value,
+        validation: FieldValidation,
+        oddities: Vec<String>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Unfit> {
+        Self::fit(kind, object, validation, oddities, warnings)?;
+        Self::fill(kind, object);
+        Ok(())
+    }
+
+    /// Makes an object of the right kind: unknown fields go, or are refused.
+    pub(crate) fn fit(
         kind: &Kind,
         object: &mut Value,
         validation: FieldValidation,
@@ -67,7 +90,6 @@ impl ApiServer {
             FieldValidation::Warn => warnings.append(&mut oddities),
             FieldValidation::Strict | FieldValidation::Ignore => {}
         }
-        Self::fill(kind, object);
         Ok(())
     }
 

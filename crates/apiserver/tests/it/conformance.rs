@@ -5,14 +5,14 @@
 //! `CONFORMANCE=word` picks the cases whose file or title has that word.
 
 mod differences;
-mod embedded;
+pub mod embedded;
 mod mask;
 mod path;
-mod real;
-mod run;
-mod script;
+pub mod real;
+pub mod run;
+pub mod script;
 mod show;
-mod transport;
+pub mod transport;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
