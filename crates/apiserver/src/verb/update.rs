@@ -124,7 +124,7 @@ impl ApiServer {
                 break;
             }
         }
-        Err(call.stale().with_warnings(&warnings))
+        Err(call.stale())
     }
 
     /// Whether the object names the version that it replaces. It must, where a kind does not take anything on trust.
