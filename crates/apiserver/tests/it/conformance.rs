@@ -21,7 +21,7 @@ use futures::StreamExt as _;
 use similar::TextDiff;
 
 use differences::Difference;
-use real::RealServer;
+use real::{Extras, RealServer};
 use run::Seen;
 use script::{Case, Expect, Script};
 
@@ -177,7 +177,8 @@ async fn on_a_real_server(assets: &Path, cases: &[&Numbered<'_>], controllers: b
     if cases.is_empty() {
         return Vec::new();
     }
-    let (_server, https) = RealServer::start(assets, controllers).await.unwrap_or_else(|why| panic!("{why}"));
+    let extras = Extras { history: true, controllers };
+    let (_server, https) = RealServer::start(assets, extras).await.unwrap_or_else(|why| panic!("{why}"));
     futures::stream::iter(cases).map(|(n, _, case)| run::case(case, *n, &https)).buffered(AT_ONCE).collect().await
 }
 

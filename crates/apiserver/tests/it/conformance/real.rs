@@ -18,7 +18,7 @@ use super::transport::{Error, Https, Transport as _};
 const TOKEN: &str = "conformance";
 /// A start takes a few seconds on two quiet cores.
 const START: Duration = Duration::from_secs(120);
-const POLL: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(20);
 /// The history begins here: version 1 has expired, as it has on every server that has run for a while.
 const HISTORY_START: u32 = 100;
 
@@ -33,6 +33,15 @@ pub fn assets() -> Option<PathBuf> {
 /// Whether the folder also has the controllers.
 pub fn has_controllers(assets: &Path) -> bool {
     assets.join(CONTROLLERS).exists()
+}
+
+/// What a server has beside itself.
+#[derive(Clone, Copy)]
+pub struct Extras {
+    /// A past: versions that have expired.
+    pub history: bool,
+    /// The garbage collector and the namespace controller.
+    pub controllers: bool,
 }
 
 /// The processes. They end with this value.
@@ -57,7 +66,7 @@ impl Drop for Process {
 
 impl RealServer {
     /// Starts them, and waits until they answer.
-    pub async fn start(assets: &Path, with_controllers: bool) -> Result<(Self, Https), Error> {
+    pub async fn start(assets: &Path, extras: Extras) -> Result<(Self, Https), Error> {
         let folder = tempfile::tempdir()?;
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
         let accounts = KeyPair::generate()?;
@@ -74,15 +83,22 @@ impl RealServer {
         let certificate = cert.der().clone();
         let mut server = Self { processes: Vec::new(), folder, port, etcd_port, certificate };
         server.spawn(assets, "etcd", &server.etcd_flags(free_port().await?))?;
-        let started = tokio::time::timeout(START, server.age()).await;
-        started.map_err(|_| server.why("etcd did not answer in time"))??;
+        if extras.history {
+            let aged = tokio::time::timeout(START, server.age()).await;
+            aged.map_err(|_| server.why("etcd did not answer in time"))??;
+        }
         server.spawn(assets, "kube-apiserver", &server.apiserver_flags())?;
         let https =
             tokio::time::timeout(START, server.ready()).await.map_err(|_| server.why("not ready in time"))??;
-        if with_controllers {
+        if extras.controllers {
             server.spawn(assets, CONTROLLERS, &server.controllers_flags()?)?;
         }
         Ok((server, https))
+    }
+
+    /// The ids of the processes.
+    pub fn pids(&self) -> Vec<u32> {
+        self.processes.iter().map(|process| process.0.id()).collect()
     }
 
     fn etcd_flags(&self, peer_port: u16) -> Vec<String> {
