@@ -4,21 +4,30 @@
 //! [`Handler`] differs. Mutating webhooks run one after the other and see each other's changes; validating ones see the end
 //! result. Everything runs for dry-run requests too, so that a dry run tells the truth.
 
+mod review;
+mod rule;
+
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use futures::future::BoxFuture;
-use http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::auth::User;
+use crate::field::quote;
+use crate::identity::Identities;
 use crate::kind::Kind;
-use crate::patch;
 use crate::selector::label::LabelSelector;
 use crate::status::ApiError;
 
+pub use rule::{Rule, Scope};
+
+use review::{Answer, Failure, Role};
+
 /// Answers reviews.
 pub trait Handler: Send + Sync {
-    /// Takes an `AdmissionReview` with a request, and gives one with a response. An error means that no answer was to be had.
+    /// Takes an `AdmissionReview` with a request, and gives one with a response to the request's uid. An error means that no
+    /// answer was to be had.
     fn review(&self, review: Value) -> BoxFuture<'_, Result<Value, String>>;
 }
 
@@ -29,7 +38,8 @@ pub struct Webhook {
     pub name: String,
     /// Which requests. None match without a rule.
     pub rules: Vec<Rule>,
-    /// Only objects in namespaces with these labels.
+    /// Only objects in namespaces with these labels, and namespaces with these labels. Other objects outside of namespaces are
+    /// always asked about.
     pub namespace_selector: LabelSelector,
     /// Only objects with these labels, before or after the write.
     pub object_selector: LabelSelector,
@@ -50,34 +60,6 @@ pub enum FailurePolicy {
     Fail,
     /// The request goes on.
     Ignore,
-}
-
-/// Which requests a webhook is asked about. `*` stands for all.
-#[derive(Debug, Clone)]
-pub struct Rule {
-    /// `CREATE`, `UPDATE`, `DELETE`.
-    pub operations: Vec<String>,
-    /// The API groups.
-    pub groups: Vec<String>,
-    /// The versions.
-    pub versions: Vec<String>,
-    /// `pods`, `pods/status`, `*`, `*/*`.
-    pub resources: Vec<String>,
-}
-
-impl Rule {
-    fn matches(&self, attributes: &Attributes<'_>) -> bool {
-        let any = |list: &[String], value: &str| list.iter().any(|item| item == "*" || item == value);
-        let kind = attributes.kind;
-        any(&self.operations, attributes.operation.as_str())
-            && any(&self.groups, &kind.group)
-            && any(&self.versions, &kind.version)
-            && self.resources.iter().any(|wanted| {
-                let (resource, subresource) = wanted.split_once('/').unwrap_or((wanted, ""));
-                (resource == "*" || resource == kind.plural)
-                    && (subresource == attributes.subresource || subresource == "*")
-            })
-    }
 }
 
 /// What a write does.
@@ -111,7 +93,7 @@ pub struct Attributes<'a> {
     pub operation: Operation,
     /// The part of the object that is written, or nothing.
     pub subresource: &'a str,
-    /// The namespace, or nothing.
+    /// The namespace, or nothing. A namespace is in itself.
     pub namespace: &'a str,
     /// The name; empty when the server has yet to make one.
     pub name: &'a str,
@@ -123,48 +105,99 @@ pub struct Attributes<'a> {
     pub namespace_labels: &'a [(Box<str>, Box<str>)],
 }
 
+/// Gives an object that a webhook patched its shape again: defaults, and no fields that its kind does not have.
+pub type Reshape<'a> = &'a (dyn Fn(&mut Value) -> Result<(), ApiError> + Sync);
+
 /// The webhooks of a server.
-#[derive(Default)]
 pub struct Admission {
-    mutating: RwLock<Vec<Webhook>>,
-    validating: RwLock<Vec<Webhook>>,
+    mutating: RwLock<Vec<Arc<Webhook>>>,
+    validating: RwLock<Vec<Arc<Webhook>>>,
+    /// Names reviews. Apart from the identities of objects: who is asked does not change what objects are called.
+    reviews: Identities,
 }
 
 impl Admission {
+    /// No webhooks yet. The seed names the reviews.
+    pub fn new(seed: u64) -> Self {
+        Self { mutating: RwLock::default(), validating: RwLock::default(), reviews: Identities::new(!seed) }
+    }
+
     /// Adds a webhook that may change objects, after those that are there.
     pub fn add_mutating(&self, webhook: Webhook) {
-        self.mutating.write().unwrap_or_else(PoisonError::into_inner).push(webhook);
+        self.mutating.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(webhook));
     }
 
     /// Adds a webhook that may only refuse, after those that are there.
     pub fn add_validating(&self, webhook: Webhook) {
-        self.validating.write().unwrap_or_else(PoisonError::into_inner).push(webhook);
+        self.validating.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(webhook));
     }
 
-    /// Lets the mutating webhooks change an object; returns whether one did. Warnings are added to `warnings`.
+    /// Lets the mutating webhooks change an object. Warnings are added to `warnings`.
     pub async fn mutate(
         &self,
         attributes: &Attributes<'_>,
-        object: &mut Value,
+        mut object: Option<&mut Value>,
         old: Option<&Value>,
+        reshape: Reshape<'_>,
         warnings: &mut Vec<String>,
-    ) -> Result<bool, ApiError> {
-        let webhooks = matching(&self.mutating, attributes, Some(object), old);
-        let mut last_change = None;
+    ) -> Result<(), ApiError> {
+        let webhooks = concerned(&self.mutating, attributes);
+        // Who wants to see the object again: those who were asked, and then somebody after them made a change.
+        let (mut asked, mut again) = (BTreeSet::new(), BTreeSet::new());
         for (i, webhook) in webhooks.iter().enumerate() {
-            if call(webhook, attributes, Some(object), old, warnings).await? {
-                last_change = Some(i);
+            if !webhook.selects(attributes, object.as_deref(), old) {
+                continue;
+            }
+            if self.change(webhook, attributes, object.as_deref_mut(), old, reshape, warnings).await? {
+                again.append(&mut asked);
+            }
+            if webhook.reinvoke {
+                asked.insert(i);
             }
         }
-        // Whoever asked for it sees the object again, once, if somebody after it made a change.
-        let Some(last) = last_change else { return Ok(false) };
-        for webhook in webhooks.iter().take(last).filter(|webhook| webhook.reinvoke) {
-            call(webhook, attributes, Some(object), old, warnings).await?;
+        // Once: what they change now they do not see again.
+        for webhook in again.into_iter().map(|i| &webhooks[i]) {
+            if webhook.selects(attributes, object.as_deref(), old) {
+                self.change(webhook, attributes, object.as_deref_mut(), old, reshape, warnings).await?;
+            }
         }
-        Ok(true)
+        Ok(())
     }
 
-    /// Asks the validating webhooks.
+    /// Asks one mutating webhook; returns whether it changed the object.
+    async fn change(
+        &self,
+        webhook: &Webhook,
+        attributes: &Attributes<'_>,
+        object: Option<&mut Value>,
+        old: Option<&Value>,
+        reshape: Reshape<'_>,
+        warnings: &mut Vec<String>,
+    ) -> Result<bool, ApiError> {
+        let answer = match self.ask(webhook, Role::Mutating, attributes, object.as_deref(), old).await {
+            Ok(answer) => answer,
+            Err(failure) => return webhook.without_answer(failure).map(|()| false),
+        };
+        let patch = answer.allowed(webhook, warnings)?;
+        if patch.is_empty() {
+            return Ok(false);
+        }
+        let Some(object) = object else {
+            let name = quote(&webhook.name);
+            let why = "attempted to modify the object, which is not supported for this operation";
+            return Err(ApiError::internal(&format!("admission webhook {name} {why}")));
+        };
+        let mut changed = object.clone();
+        patch.apply(&mut changed).map_err(|_| {
+            ApiError::internal(&format!("the patch of admission webhook {} does not apply", quote(&webhook.name)))
+        })?;
+        reshape(&mut changed)?;
+        let differs = changed != *object;
+        *object = changed;
+        Ok(differs)
+    }
+
+    /// Asks the validating webhooks, all of them: each may have a warning to give.
     pub async fn validate(
         &self,
         attributes: &Attributes<'_>,
@@ -172,110 +205,92 @@ impl Admission {
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        for webhook in matching(&self.validating, attributes, object, old) {
-            let mut unchanged = object.cloned();
-            call(&webhook, attributes, unchanged.as_mut(), old, warnings).await?;
+        let mut first = Ok(());
+        for webhook in concerned(&self.validating, attributes) {
+            if !webhook.selects(attributes, object, old) {
+                continue;
+            }
+            let verdict = match self.ask(&webhook, Role::Validating, attributes, object, old).await {
+                Ok(answer) => answer.allowed(&webhook, warnings).map(drop),
+                Err(failure) => webhook.without_answer(failure),
+            };
+            first = first.and(verdict);
         }
-        Ok(())
+        first
+    }
+
+    async fn ask(
+        &self,
+        webhook: &Webhook,
+        role: Role,
+        attributes: &Attributes<'_>,
+        object: Option<&Value>,
+        old: Option<&Value>,
+    ) -> Result<Answer, Failure> {
+        if attributes.dry_run && webhook.side_effects {
+            let why = format!("admission webhook {} does not support dry run", quote(&webhook.name));
+            return Err(Failure::Refusal(ApiError::bad_request(why)));
+        }
+        let uid = self.reviews.uid();
+        let review = review::request(&uid, attributes, object, old);
+        match webhook.handler.review(review).await {
+            Ok(answer) => Answer::read(&uid, role, answer).map_err(Failure::NoAnswer),
+            Err(why) => Err(Failure::NoAnswer(format!("failed to call webhook: {why}"))),
+        }
     }
 
     /// Whether anybody would have to be asked at all; most servers have no webhooks.
     pub fn is_empty(&self) -> bool {
-        let none = |list: &RwLock<Vec<Webhook>>| list.read().unwrap_or_else(PoisonError::into_inner).is_empty();
+        let none = |list: &RwLock<Vec<Arc<Webhook>>>| list.read().unwrap_or_else(PoisonError::into_inner).is_empty();
         none(&self.mutating) && none(&self.validating)
     }
 }
 
-fn matching(
-    webhooks: &RwLock<Vec<Webhook>>,
-    attributes: &Attributes<'_>,
-    object: Option<&Value>,
-    old: Option<&Value>,
-) -> Vec<Webhook> {
-    let labels_match = |webhook: &Webhook, object: Option<&Value>| {
-        object.is_some_and(|object| webhook.object_selector.matches(&object["metadata"]["labels"]))
-    };
+impl Webhook {
+    /// What no answer means for the request.
+    fn without_answer(&self, failure: Failure) -> Result<(), ApiError> {
+        match failure {
+            Failure::Refusal(refusal) => Err(refusal),
+            Failure::NoAnswer(why) if self.failure == FailurePolicy::Ignore => {
+                tracing::warn!(webhook = self.name, why, "failed calling webhook, the request goes on");
+                Ok(())
+            }
+            Failure::NoAnswer(why) => {
+                Err(ApiError::internal(&format!("failed calling webhook {}: {why}", quote(&self.name))))
+            }
+        }
+    }
+
+    /// Whether the labels of the object and of its namespace are those that the webhook wants to be asked about.
+    fn selects(&self, attributes: &Attributes<'_>, object: Option<&Value>, old: Option<&Value>) -> bool {
+        self.selects_namespace(attributes, object) && self.selects_object(object, old)
+    }
+
+    fn selects_namespace(&self, attributes: &Attributes<'_>, object: Option<&Value>) -> bool {
+        let selector = &self.namespace_selector;
+        let itself = &*attributes.kind.resource == "namespaces";
+        match object {
+            // A namespace is in itself, and as it is going to be.
+            Some(namespace) if itself && attributes.subresource.is_empty() => {
+                selector.matches(&namespace["metadata"]["labels"])
+            }
+            _ if attributes.namespace.is_empty() => true,
+            _ => selector.matches(attributes.namespace_labels),
+        }
+    }
+
+    fn selects_object(&self, object: Option<&Value>, old: Option<&Value>) -> bool {
+        let selected = |object: &Value| self.object_selector.matches(&object["metadata"]["labels"]);
+        self.object_selector.is_everything() || object.is_some_and(selected) || old.is_some_and(selected)
+    }
+}
+
+/// The webhooks with a rule for the write. Nobody is asked about webhook configurations: a broken one could not be repaired.
+fn concerned(webhooks: &RwLock<Vec<Arc<Webhook>>>, attributes: &Attributes<'_>) -> Vec<Arc<Webhook>> {
+    if attributes.kind.group == "admissionregistration.k8s.io" {
+        return Vec::new();
+    }
     let webhooks = webhooks.read().unwrap_or_else(PoisonError::into_inner);
-    let wanted = webhooks.iter().filter(|webhook| {
-        webhook.rules.iter().any(|rule| rule.matches(attributes))
-            && (attributes.namespace.is_empty() || webhook.namespace_selector.matches(attributes.namespace_labels))
-            && (labels_match(webhook, object) || labels_match(webhook, old))
-    });
+    let wanted = webhooks.iter().filter(|webhook| webhook.rules.iter().any(|rule| rule.matches(attributes)));
     wanted.cloned().collect()
-}
-
-/// Asks one webhook; returns whether it changed the object.
-async fn call(
-    webhook: &Webhook,
-    attributes: &Attributes<'_>,
-    object: Option<&mut Value>,
-    old: Option<&Value>,
-    warnings: &mut Vec<String>,
-) -> Result<bool, ApiError> {
-    let name = &webhook.name;
-    if attributes.dry_run && webhook.side_effects {
-        return Err(ApiError::bad_request(format!("admission webhook {name:?} does not support dry run")));
-    }
-    let review = request(attributes, object.as_deref(), old);
-    let response = match webhook.handler.review(review).await {
-        Ok(mut answer) => answer["response"].take(),
-        Err(_) if webhook.failure == FailurePolicy::Ignore => return Ok(false),
-        Err(why) => return Err(ApiError::internal(&format!("failed calling webhook {name:?}: {why}"))),
-    };
-    if let Value::Array(given) = &response["warnings"] {
-        warnings.extend(given.iter().filter_map(|warning| warning.as_str().map(str::to_owned)));
-    }
-    if response["allowed"] != true {
-        return Err(denial(name, &response["status"]));
-    }
-    match (object, response["patch"].as_str()) {
-        (Some(object), Some(patch)) => apply_patch(name, object, patch),
-        _ => Ok(false),
-    }
-}
-
-fn apply_patch(name: &str, object: &mut Value, encoded: &str) -> Result<bool, ApiError> {
-    use base64::Engine as _;
-    let broken = |why: String| ApiError::internal(&format!("admission webhook {name:?} gave a broken patch: {why}"));
-    let bytes = base64::engine::general_purpose::STANDARD.decode(encoded).map_err(|e| broken(e.to_string()))?;
-    let before = object.clone();
-    patch::json::apply(object, &bytes).map_err(|e| broken(e.to_string()))?;
-    Ok(*object != before)
-}
-
-fn request(attributes: &Attributes<'_>, object: Option<&Value>, old: Option<&Value>) -> Value {
-    let kind = attributes.kind;
-    let uid = object.or(old).and_then(|object| object["metadata"]["uid"].as_str()).unwrap_or_default();
-    json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
-        "request": {
-            "uid": uid,
-            "kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
-            "resource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
-            "subResource": attributes.subresource,
-            "requestKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
-            "requestResource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
-            "name": attributes.name,
-            "namespace": attributes.namespace,
-            "operation": attributes.operation.as_str(),
-            "userInfo": {"username": attributes.user.name, "groups": attributes.user.groups},
-            "object": object,
-            "oldObject": old,
-            "dryRun": attributes.dry_run,
-        },
-    })
-}
-
-/// A refusal in the webhook's own words.
-fn denial(name: &str, status: &Value) -> ApiError {
-    let given = status["message"].as_str().or(status["reason"].as_str()).filter(|text| !text.is_empty());
-    let message = match given {
-        Some(text) => format!("admission webhook {name:?} denied the request: {text}"),
-        None => format!("admission webhook {name:?} denied the request without explanation"),
-    };
-    // A refusal below 400 would look like a success.
-    let code =
-        status["code"].as_u64().and_then(|code| u16::try_from(code).ok()).filter(|code| (400..600).contains(code));
-    let code = code.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(StatusCode::BAD_REQUEST);
-    ApiError::new(code, status["reason"].as_str().unwrap_or_default().to_owned(), message)
 }

@@ -91,6 +91,7 @@ pub fn refusal(error: &ApiError) -> Response<Body> {
     if error.details.retry_after_seconds > 0 {
         response.headers_mut().insert(header::RETRY_AFTER, error.details.retry_after_seconds.into());
     }
+    warn(&mut response, &error.details.warnings);
     response
 }
 

@@ -36,6 +36,9 @@ pub use print::workload::{SCALE_COLUMNS, scale as scale_row};
 /// A `default` there is what Go writes for a field that it never leaves out (`{}`, `""`, `0`), or a true default such as
 /// a port's protocol. A server's objects have all of them; [`Builtin::default`] fills in those that matter.
 pub const OPENAPI: &str = include_str!("builtin/openapi.json");
+/// The fields of the built-in kinds that tell a zero from nothing (pointers, in Go): `{"io.k8s.api.apps.v1.DeploymentSpec":
+/// ["replicas", …], …}`. The published documents do not say it; it was read off the types of the reference version.
+pub const POINTERS: &str = include_str!("builtin/pointers.json");
 
 /// One served version of a built-in resource.
 #[derive(Debug)]

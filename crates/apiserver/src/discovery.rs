@@ -1,5 +1,6 @@
 //! Discovery: which groups, versions and resources there are, in the aggregated form and in the old one.
 
+use base64::Engine as _;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -203,6 +204,9 @@ impl ApiServer {
             if !kind.categories.is_empty() {
                 resource["categories"] = kind.categories.clone().into();
             }
+            if let Some(stored) = registry.stored(&kind.resource).filter(|_| verbs(kind).len() > 1) {
+                resource["storageVersionHash"] = storage_hash(stored).into();
+            }
             resources.push(resource);
             for part in self.parts(kind) {
                 let mut resource = json!({
@@ -258,4 +262,10 @@ fn ordered_groups(registry: &Registry) -> Vec<&str> {
     let mut groups: Vec<&str> = registry.groups().collect();
     groups.sort_by_key(|group| (FIRST.iter().position(|first| first == group).unwrap_or(FIRST.len()), *group));
     groups
+}
+
+/// Tells whether the version that objects are stored in has changed. Opaque to clients, so it need not be Kubernetes' own hash.
+fn storage_hash(stored: &Kind) -> String {
+    let digest = crate::openapi::digest(format!("{}/{}/{}", stored.group, stored.version, stored.kind).as_bytes());
+    base64::engine::general_purpose::STANDARD.encode(digest.to_be_bytes())
 }

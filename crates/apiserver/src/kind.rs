@@ -3,6 +3,8 @@
 pub mod builtins;
 mod custom;
 
+mod scale;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -119,10 +121,23 @@ impl Kind {
             (Origin::Builtin(_), _, "") => builtin::validate::of(&self.group, &self.kind)(object, old),
             (Origin::Builtin(_), _, "finalize") => builtin::validate::config::namespace_finalize(object, old),
             (Origin::Builtin(_), _, _) => builtin::validate::status::of(&self.group, &self.kind)(object, old),
-            (Origin::Custom(_), None, _) => schema::validate::validate(object, &self.schema),
-            (Origin::Custom(_), Some(old), "status") => schema::validate::validate_status(object, old, &self.schema),
-            (Origin::Custom(_), Some(old), _) => schema::validate::validate_update(object, old, &self.schema),
+            (Origin::Custom(_), _, _) => self.custom_problems(object, old, subresource),
         }
+    }
+
+    fn custom_problems(&self, object: &Value, old: Option<&Value>, subresource: &str) -> Vec<FieldError> {
+        let mut problems = match (old, subresource) {
+            (None, _) => schema::validate::validate(object, &self.schema),
+            (Some(old), "status") => schema::validate::validate_status(object, old, &self.schema),
+            (Some(old), _) => schema::validate::validate_update(object, old, &self.schema),
+        };
+        if let Some(scale) = &self.scale {
+            if subresource != "status" {
+                problems.extend(scale.spec_problems(object));
+            }
+            problems.extend(scale.status_problems(object));
+        }
+        problems
     }
 
     /// What the author of an object should know, though it is valid.

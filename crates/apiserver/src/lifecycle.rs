@@ -10,8 +10,8 @@ mod namespaces;
 
 pub(crate) use definitions::mark_definition;
 
-use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::Value;
 
@@ -44,32 +44,64 @@ enum Task {
 
 /// The work that is left.
 #[derive(Default)]
-pub(crate) struct Queue(Mutex<VecDeque<Task>>);
+pub(crate) struct Queue(Mutex<Work>);
+
+#[derive(Default)]
+struct Work {
+    waiting: VecDeque<Task>,
+    /// What is being done, by number: it counts as left until it is done.
+    in_hand: BTreeMap<u64, Task>,
+    next: u64,
+}
 
 impl Queue {
-    fn push(&self, task: Task) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push_back(task);
+    fn work(&self) -> MutexGuard<'_, Work> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn pop(&self) -> Option<Task> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    fn push(&self, task: Task) {
+        self.work().waiting.push_back(task);
+    }
+
+    fn take(&self) -> Option<InHand<'_>> {
+        let mut work = self.work();
+        let task = work.waiting.pop_front()?;
+        let number = work.next;
+        work.next += 1;
+        work.in_hand.insert(number, task.clone());
+        Some(InHand { queue: self, number, task })
     }
 
     fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+        self.work().waiting.is_empty()
+    }
+
+    /// A queue of its own with all that is left here, and what is in hand here.
+    pub(crate) fn fork(&self) -> Self {
+        let work = self.work();
+        let waiting = work.in_hand.values().chain(&work.waiting).cloned().collect();
+        Self(Mutex::new(Work { waiting, ..Work::default() }))
     }
 }
 
 /// A task that is worked on. If the work is dropped half-way, the task goes back to the queue.
 struct InHand<'a> {
     queue: &'a Queue,
-    task: Option<Task>,
+    number: u64,
+    task: Task,
+}
+
+impl InHand<'_> {
+    fn done(self) {
+        self.queue.work().in_hand.remove(&self.number);
+    }
 }
 
 impl Drop for InHand<'_> {
     fn drop(&mut self) {
-        if let Some(task) = self.task.take() {
-            self.queue.0.lock().unwrap_or_else(PoisonError::into_inner).push_front(task);
+        let mut work = self.queue.work();
+        if let Some(task) = work.in_hand.remove(&self.number) {
+            work.waiting.push_front(task);
         }
     }
 }
@@ -107,14 +139,13 @@ impl ApiServer {
         if self.queue().is_empty() {
             return;
         }
-        while let Some(task) = self.queue().pop() {
-            let mut in_hand = InHand { queue: self.queue(), task: Some(task.clone()) };
+        while let Some(in_hand) = self.queue().take() {
             // A refusal (somebody wrote in between, or a webhook objects) leaves the object as it is; whatever changes it next
             // brings it here again.
-            if let Err(refusal) = self.follow(&task).await {
-                tracing::debug!(?task, %refusal, "a consequence of a write was refused");
+            if let Err(refusal) = self.follow(&in_hand.task).await {
+                tracing::debug!(task = ?in_hand.task, %refusal, "a consequence of a write was refused");
             }
-            in_hand.task = None;
+            in_hand.done();
         }
     }
 

@@ -17,6 +17,23 @@ use crate::status::ApiError;
 const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 const REF: &str = "#/components/schemas/";
 
+/// The protobuf form of OpenAPI v2, the only one that kubectl asks for. It asks with an `@` and is answered without: a media
+/// type has none, and its parser knows.
+const V2_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+const V2_ANSWERED: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+/// `swagger` (field 1) is "2.0", `info` (2) has a `title` (1) and a `version` (2), `paths` (8) and `definitions` (9) are empty.
+const V2_EMPTY: &[u8] = b"\x0a\x032.0\x12\x0f\x0a\x0aKubernetes\x12\x01-\x42\x00\x4a\x00";
+
+/// `/openapi/v2`: a document without definitions. kubectl insists on one before it takes a `kind: List`, and where it finds
+/// no definition of a kind, it leaves the checks to the server.
+pub(crate) fn v2(accept: Option<&str>) -> Response<Body> {
+    if accept.is_some_and(|accept| [V2_ASKED, V2_ANSWERED].iter().any(|type_| accept.contains(type_))) {
+        return body::typed(StatusCode::OK, V2_ANSWERED, Body::whole(V2_EMPTY));
+    }
+    let info = json!({"title": "Kubernetes", "version": "-"});
+    body::json(StatusCode::OK, &json!({"swagger": "2.0", "info": info, "paths": {}, "definitions": {}}))
+}
+
 impl ApiServer {
     /// `/openapi/v3`: the list of documents.
     pub(crate) fn openapi_index(&self) -> Response<Body> {
@@ -169,6 +186,44 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>) {
 }
 
 /// FNV-1a: tells documents apart, no more.
-fn digest(bytes: &[u8]) -> u64 {
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tags and contents of a message whose fields are all short, and strings or messages.
+    fn fields(mut message: &[u8]) -> Vec<(u8, &[u8])> {
+        let mut found = Vec::new();
+        while let [tag, length, rest @ ..] = message {
+            let (content, next) = rest.split_at(usize::from(*length));
+            found.push((*tag, content));
+            message = next;
+        }
+        assert!(message.is_empty());
+        found
+    }
+
+    #[test]
+    fn the_empty_document_is_well_formed() {
+        let document = fields(V2_EMPTY);
+        let tags: Vec<u8> = document.iter().map(|(tag, _)| tag >> 3).collect();
+        assert_eq!(tags, [1, 2, 8, 9]);
+        assert_eq!(document[0].1, b"2.0");
+        assert_eq!(fields(document[1].1), [(0x0a, &b"Kubernetes"[..]), (0x12, &b"-"[..])]);
+    }
+
+    #[test]
+    fn version_2_is_answered_in_the_form_that_is_asked_for() {
+        for (accept, type_) in [
+            (None, "application/json"),
+            (Some("application/json"), "application/json"),
+            (Some("application/com.github.proto-openapi.spec.v2@v1.0+protobuf"), V2_ANSWERED),
+            (Some(V2_ANSWERED), V2_ANSWERED),
+        ] {
+            assert_eq!(v2(accept).headers()["content-type"], type_, "{accept:?}");
+        }
+    }
 }

@@ -8,6 +8,7 @@ pub mod strategic;
 
 use serde_json::Value;
 
+use crate::decode;
 use crate::field::FieldError;
 use crate::json_syntax;
 use crate::query::FieldValidation;
@@ -20,7 +21,7 @@ pub fn undecodable(patched: &Value, why: &str) -> ApiError {
 
 /// Reads the text of a patch; the error is what Go would say.
 fn parse(patch: &[u8]) -> Result<Value, String> {
-    serde_json::from_slice(patch).map_err(|_| json_syntax::explain(patch))
+    decode::json(patch).map(|(value, _)| value).map_err(|_| json_syntax::explain(patch))
 }
 
 /// A patch that cannot be read is refused by whoever reads it first, which depends on how strict the reading is.

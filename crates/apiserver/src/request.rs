@@ -15,6 +15,8 @@ pub enum Target<'a> {
     Group(&'a str),
     /// `/api/v1` or `/apis/apps/v1`: the resources of a group and version.
     Version(&'a str, &'a str),
+    /// `/openapi/v2`: one document for everything, of which clients are told nothing.
+    OpenApi2,
     /// `/openapi/v3`: the list of documents.
     OpenApi,
     /// `/openapi/v3/apis/apps/v1`: one document.
@@ -61,6 +63,7 @@ pub fn target(path: &str) -> Target<'_> {
         ["apis", group, version] => Target::Version(group, version),
         ["api", version, rest @ ..] => resource("", version, rest),
         ["apis", group, version, rest @ ..] => resource(group, version, rest),
+        ["openapi", "v2"] => Target::OpenApi2,
         ["openapi", "v3"] => Target::OpenApi,
         ["openapi", "v3", "api", version] => Target::OpenApiVersion("", version),
         ["openapi", "v3", "apis", group, version] => Target::OpenApiVersion(group, version),
@@ -192,6 +195,7 @@ mod tests {
             ("/apis/apps", Target::Group("apps")),
             ("/apis/apps/v1", Target::Version("apps", "v1")),
             ("/api/v1", Target::Version("", "v1")),
+            ("/openapi/v2", Target::OpenApi2),
             ("/openapi/v3/apis/apps/v1", Target::OpenApiVersion("apps", "v1")),
             ("/readyz/etcd", Target::Health("readyz")),
             ("/api/v1/namespaces/a/pods/p/log/x", Target::Unknown),

@@ -12,6 +12,7 @@ use crate::body::{self, Body};
 use crate::builtin::Verbs;
 use crate::kind::builtins;
 use crate::negotiate::{self, Endpoint, Want};
+use crate::openapi;
 use crate::request::{ResourcePath, Target, Verb, target};
 use crate::server::ApiServer;
 use crate::status::ApiError;
@@ -20,6 +21,21 @@ use crate::verb::Call;
 
 /// The Kubernetes version that this server behaves like.
 pub const GIT_VERSION: &str = "v1.36.0+windlass";
+
+/// What a real server has below its objects and this one has not, unless another crate adds it.
+const UNSERVED: &[(&str, &str)] = &[
+    ("nodes", "proxy"),
+    ("pods", "attach"),
+    ("pods", "binding"),
+    ("pods", "ephemeralcontainers"),
+    ("pods", "exec"),
+    ("pods", "log"),
+    ("pods", "portforward"),
+    ("pods", "proxy"),
+    ("pods", "resize"),
+    ("serviceaccounts", "token"),
+    ("services", "proxy"),
+];
 
 impl ApiServer {
     /// Answers any request. A refusal is an answer too.
@@ -81,6 +97,7 @@ impl ApiServer {
             Target::Groups => Ok(self.groups()),
             Target::Group(group) => self.group(group),
             Target::Version(group, version) => self.version(group, version),
+            Target::OpenApi2 => Ok(openapi::v2(accept)),
             Target::OpenApi => Ok(self.openapi_index()),
             Target::OpenApiVersion(group, version) => self.openapi(group, version),
             Target::ServerVersion => Ok(body::json(StatusCode::OK, &version())),
@@ -97,7 +114,7 @@ impl ApiServer {
             paths.push(format!("/apis/{group}"));
             paths.extend(registry.versions(group).iter().map(|version| format!("/apis/{group}/{version}")));
         }
-        paths.extend(["/healthz", "/livez", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+        paths.extend(["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
         paths
     }
 
@@ -129,7 +146,7 @@ impl ApiServer {
         let answer = self.call_verb(&parts.method, path, &call).await;
         // Even after a refusal: an earlier client may have hung up in the middle.
         self.settle().await;
-        let mut response = answer?;
+        let mut response = answer.unwrap_or_else(|refusal| body::refusal(&refusal));
         if let Some(deprecation) = call.kind.deprecation() {
             body::warn(&mut response, &[deprecation]);
         }
@@ -190,7 +207,15 @@ impl ApiServer {
     }
 
     async fn call_subresource(&self, method: &Method, name: &str, call: &Call) -> Result<Response<Body>, ApiError> {
-        let missing = || if call.kind.is_custom() { call.not_found() } else { ApiError::no_such_path() };
+        let missing = || {
+            if UNSERVED.contains(&(&*call.kind.resource, name)) {
+                ApiError::not_implemented(&format!("{}/{name}", call.kind.plural))
+            } else if call.kind.is_custom() {
+                call.not_found()
+            } else {
+                ApiError::no_such_path()
+            }
+        };
         let subresource = self.subresource(&call.kind.resource, name).ok_or_else(missing)?;
         let request = SubresourceRequest {
             kind: call.kind.clone(),

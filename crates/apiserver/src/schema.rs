@@ -73,6 +73,10 @@ pub struct ObjectShape {
     pub additional: Option<Arc<Schema>>,
     /// The fields that must be there.
     pub required: Vec<String>,
+    /// The fields of a built-in that hold a struct in Go: a new object has them from the start, so nobody adds them.
+    pub structs: Vec<String>,
+    /// The fields of a built-in that tell a zero from nothing; any other zero is not shown.
+    pub pointers: Vec<String>,
     /// `x-kubernetes-map-type`: an atomic map has one owner for all of it.
     pub atomic: bool,
 }

@@ -15,7 +15,7 @@ use crate::body::Body;
 use crate::identity::Identities;
 use crate::kind::{Kind, Registry};
 use crate::lifecycle;
-use crate::store::{Entry, Key, Retention, Store};
+use crate::store::{Backend, Entry, Key, Retention, Store};
 use crate::subresource::Subresource;
 
 /// Where "now" comes from.
@@ -33,6 +33,8 @@ pub struct Options {
     /// Whether the server does what controllers do elsewhere: collect garbage, and empty namespaces that are to go. Without
     /// it the server is what a bare kube-apiserver is.
     pub controllers: bool,
+    /// Where writes go to survive the process; `None` keeps them in memory only. A fork is always in memory.
+    pub backend: Option<Arc<dyn Backend>>,
     /// Larger request bodies are refused. Kubernetes takes 3 MiB.
     pub body_bytes_max: usize,
 }
@@ -45,7 +47,14 @@ impl Default for Options {
             reason = "the one place where a server that was given no clock takes the system's"
         )]
         let now = Arc::new(Timestamp::now);
-        Self { now, seed: 0, retention: Retention::default(), controllers: true, body_bytes_max: 3 * 1024 * 1024 }
+        Self {
+            now,
+            seed: 0,
+            retention: Retention::default(),
+            controllers: true,
+            backend: None,
+            body_bytes_max: 3 * 1024 * 1024,
+        }
     }
 }
 
@@ -72,22 +81,33 @@ struct Inner {
 impl ApiServer {
     /// A server with the built-in kinds and the namespaces that every cluster has.
     pub fn new(options: Options) -> Self {
-        let store = Store::new(options.retention);
+        let store = match &options.backend {
+            Some(backend) => Store::with_backend(options.retention, backend.clone()),
+            None => Store::new(options.retention),
+        };
         let identities = Identities::new(options.seed);
-        let server = Self::assemble(options, store, identities, crate::kind::builtins::registry());
+        let queue = lifecycle::Queue::default();
+        let server = Self::assemble(options, store, identities, crate::kind::builtins::registry(), queue);
         server.create_first_objects();
         server
     }
 
-    fn assemble(options: Options, store: Store, identities: Identities, registry: Arc<Registry>) -> Self {
+    fn assemble(
+        options: Options,
+        store: Store,
+        identities: Identities,
+        registry: Arc<Registry>,
+        queue: lifecycle::Queue,
+    ) -> Self {
+        let admission = Admission::new(options.seed);
         let server = Self(Arc::new(Inner {
             options,
             store,
             registry: RwLock::new(registry),
             subresources: RwLock::default(),
-            admission: Admission::default(),
+            admission,
             identities,
-            queue: lifecycle::Queue::default(),
+            queue,
         }));
         crate::subresource::register(&server);
         server
@@ -97,7 +117,7 @@ impl ApiServer {
     #[must_use]
     pub fn fork(&self, options: Options) -> Self {
         let identities = self.0.identities.fork(options.seed);
-        let fork = Self::assemble(options, self.0.store.fork(), identities, self.registry());
+        let fork = Self::assemble(options, self.0.store.fork(), identities, self.registry(), self.0.queue.fork());
         fork.0.subresources.write().unwrap_or_else(PoisonError::into_inner).clone_from(&self.subresources());
         fork
     }

@@ -40,6 +40,8 @@ pub struct Details {
     pub plain: bool,
     /// When to try again.
     pub retry_after_seconds: u32,
+    /// What the client is told besides, in headers.
+    pub warnings: Vec<String>,
     /// Written even when nothing is known: some answers of a real server have empty details, others have none.
     pub even_if_empty: bool,
 }
@@ -79,6 +81,13 @@ impl ApiError {
     #[must_use]
     pub fn with_causes(mut self, causes: Vec<Cause>) -> Self {
         self.details.causes = causes;
+        self
+    }
+
+    /// The same error, and something else to be told.
+    #[must_use]
+    pub fn with_warnings(mut self, warnings: &[String]) -> Self {
+        self.details.warnings = warnings.to_vec();
         self
     }
 

@@ -78,6 +78,13 @@ pub enum PublishError {
     },
 }
 
+/// Whether an attempt to publish came through.
+enum Told {
+    Yes,
+    /// Somebody else changed or removed the Event in between.
+    LostRace,
+}
+
 /// Create and raise can each lose a race against another replica; whoever loses three in a row gives up.
 const TRIES: u32 = 3;
 /// What Kubernetes takes.
@@ -99,20 +106,29 @@ impl Recorder {
         let name = event.metadata.name.clone().unwrap_or_default();
         for _ in 0..TRIES {
             match self.create_or_raise(&events, &name, &event).await {
-                Ok(()) => return Ok(()),
-                Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => {}
+                Ok(Told::Yes) => return Ok(()),
+                Ok(Told::LostRace) => {}
                 Err(source) => return Err(PublishError::Api { name, source: Box::new(source) }),
             }
         }
         Err(PublishError::Contended { name })
     }
 
-    async fn create_or_raise(&self, events: &Api<Event>, name: &str, event: &Event) -> kube::Result<()> {
+    async fn create_or_raise(&self, events: &Api<Event>, name: &str, event: &Event) -> kube::Result<Told> {
         match events.create(&PostParams::default(), event).await {
-            Ok(_) => return Ok(()),
+            Ok(_) => return Ok(Told::Yes),
             Err(kube::Error::Api(status)) if status.is_already_exists() => {}
+            // Also when it is the namespace that is not found.
             Err(error) => return Err(error),
         }
+        match self.raise(events, name).await {
+            Ok(()) => Ok(Told::Yes),
+            Err(kube::Error::Api(status)) if status.is_conflict() || status.is_not_found() => Ok(Told::LostRace),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn raise(&self, events: &Api<Event>, name: &str) -> kube::Result<()> {
         let live = events.get(name).await?;
         let count = live.series.map_or(1, |series| series.count).saturating_add(1);
         let series = EventSeries { count, last_observed_time: MicroTime(self.clock.now()) };

@@ -56,13 +56,15 @@ impl<'a> Before<'a> {
         self.value().and_then(Value::as_array).map_or(&[], Vec::as_slice)
     }
 
-    /// What a field of a blank struct holds. The schema tells: a field that holds a struct has the default `{}`, one that
-    /// is always written has the default of its type, and one that is required and has none is null.
+    /// What a field of a blank struct holds. The schema tells: a field that holds a struct is blank too, one that is always
+    /// written has the default of its type, and one that is required and has none is null.
     fn blank_field(place: Place<'a>, name: &str, after: &Value) -> Self {
         const NULL: &Value = &Value::Null;
+        if place.holds_struct(name) {
+            return Self::Blank;
+        }
         let field = place.inside(name).place.schema();
         match field.and_then(|schema| schema.default.as_ref()) {
-            Some(Value::Object(fields)) if fields.is_empty() => Self::Blank,
             Some(zero @ (Value::Bool(false) | Value::Number(_))) if equal(zero, after) && !after.is_null() => {
                 Self::Present(zero)
             }

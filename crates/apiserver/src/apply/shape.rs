@@ -215,6 +215,11 @@ impl<'a> Place<'a> {
         self.object().is_some_and(|shape| shape.required.iter().any(|field| field == name))
     }
 
+    /// Whether a new object here has this field from the start, because it holds a struct.
+    pub(super) fn holds_struct(self, name: &str) -> bool {
+        self.object().is_some_and(|shape| shape.structs.iter().any(|field| field == name))
+    }
+
     fn default_of(self, name: &str) -> Option<&'a Value> {
         self.object()?.properties.get(name)?.default.as_ref()
     }

@@ -50,10 +50,13 @@ fn list_type(source: &Value) -> ListType {
 fn object(source: &Value) -> ObjectShape {
     let properties = source["properties"].as_object().into_iter().flatten();
     let required = source["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let structs = properties.clone().filter(|(_, source)| source["default"] == serde_json::json!({}));
     ObjectShape {
-        properties: properties.map(|(name, source)| (name.clone(), Arc::new(schema(source)))).collect(),
+        properties: properties.clone().map(|(name, source)| (name.clone(), Arc::new(schema(source)))).collect(),
         additional: source.get("additionalProperties").map(|source| Arc::new(schema(source))),
         required: required.map(ToOwned::to_owned).collect(),
+        structs: structs.map(|(name, _)| name.clone()).collect(),
         atomic: source["x-kubernetes-map-type"] == "atomic",
+        ..ObjectShape::default()
     }
 }

@@ -8,8 +8,10 @@ use crate::schema::Schema;
 use crate::schema::definitions::Definitions;
 
 /// The facts about built-in kinds. They are part of the program: if they could not be read, a test would say so.
-static DEFINITIONS: LazyLock<Option<Definitions>> =
-    LazyLock::new(|| Definitions::parse(builtin::OPENAPI.as_bytes()).ok());
+static DEFINITIONS: LazyLock<Option<Definitions>> = LazyLock::new(|| {
+    let definitions = Definitions::parse(builtin::OPENAPI.as_bytes()).ok()?;
+    definitions.with_pointers(builtin::POINTERS.as_bytes()).ok()
+});
 
 static REGISTRY: LazyLock<Arc<Registry>> = LazyLock::new(|| {
     let mut registry = Registry::default();

@@ -5,6 +5,7 @@ use serde_json::Value;
 use crate::field::FieldError;
 use crate::meta::{complain, format, labels};
 use crate::path::Path;
+use crate::selector::LabelSelector;
 use crate::value::Fields;
 
 /// What is wrong with a label selector. One that is absent is fine here.
@@ -57,23 +58,8 @@ pub fn is_empty(selector: &Value) -> bool {
 
 /// Whether a selector selects an object with these labels. An absent selector selects nothing, an empty one everything.
 pub fn matches(selector: &Value, labels: &Value) -> bool {
-    if selector.is_null() {
-        return false;
-    }
-    selector.entries("matchLabels").all(|(key, value)| labels.get(key) == Some(value))
-        && selector.list("matchExpressions").iter().all(|requirement| satisfied(requirement, labels))
-}
-
-fn satisfied(requirement: &Value, labels: &Value) -> bool {
-    let label = labels.get(requirement.text("key"));
-    let listed = || label.is_some_and(|label| requirement.list("values").contains(label));
-    match requirement.text("operator") {
-        "In" => listed(),
-        "NotIn" => !listed(),
-        "Exists" => label.is_some(),
-        "DoesNotExist" => label.is_none(),
-        _ => false,
-    }
+    let selector = Some(selector).filter(|selector| !selector.is_null());
+    LabelSelector::from_object(selector).is_ok_and(|selector| selector.matches(labels))
 }
 
 #[cfg(test)]

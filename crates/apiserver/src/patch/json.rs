@@ -15,7 +15,7 @@ use crate::status::ApiError;
 const OPERATIONS_MAX: usize = 10_000;
 
 /// A patch that was read.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct JsonPatch {
     operations: Vec<Value>,
     /// Fields of operations that do not exist: `json patch unknown field "[0].foo"`. A warning or a refusal, once the
@@ -57,6 +57,11 @@ impl JsonPatch {
             )));
         }
         Ok(Self { operations, complaints })
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.operations.is_empty()
     }
 
     /// Applies the patch. Whatever goes wrong, a real server says no more than that.

@@ -14,7 +14,7 @@ use crate::schema::{PatchStrategy, Schema, Shape};
 use crate::status::ApiError;
 
 mod list;
-mod words;
+pub(crate) mod words;
 
 use words::{go_type, go_value};
 

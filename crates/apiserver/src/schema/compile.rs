@@ -78,7 +78,13 @@ impl Compiler<'_> {
             _ => None,
         };
         let atomic = text(keywords, "x-kubernetes-map-type") == Some("atomic");
-        ObjectShape { properties, additional, required: strings(keywords, "required"), atomic }
+        ObjectShape {
+            properties,
+            additional,
+            required: strings(keywords, "required"),
+            atomic,
+            ..ObjectShape::default()
+        }
     }
 
     fn array(&self, keywords: &Map<String, Value>) -> ArrayShape {

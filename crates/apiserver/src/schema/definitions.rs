@@ -28,6 +28,7 @@ const REF_PREFIX: &str = "#/components/schemas/";
 #[derive(Debug)]
 pub struct Definitions {
     facts: BTreeMap<String, Value>,
+    pointers: BTreeMap<String, Vec<String>>,
     compiled: Mutex<BTreeMap<String, Arc<Schema>>>,
 }
 
@@ -39,13 +40,19 @@ pub struct DefinitionsError(#[from] serde_json::Error);
 impl Definitions {
     /// Reads `{"io.k8s.api.core.v1.Pod": {...}, ...}`: the `components.schemas` of Kubernetes' OpenAPI v3, all groups in one.
     pub fn parse(bytes: &[u8]) -> Result<Self, DefinitionsError> {
-        Ok(Self { facts: serde_json::from_slice(bytes)?, compiled: Mutex::default() })
+        Ok(Self { facts: serde_json::from_slice(bytes)?, pointers: BTreeMap::new(), compiled: Mutex::default() })
+    }
+
+    /// The same definitions, knowing which fields tell a zero from nothing.
+    pub fn with_pointers(self, bytes: &[u8]) -> Result<Self, DefinitionsError> {
+        Ok(Self { pointers: serde_json::from_slice(bytes)?, ..self })
     }
 
     /// The schema of a definition, such as `io.k8s.api.core.v1.Pod`.
     pub fn schema(&self, name: &str) -> Option<Arc<Schema>> {
         let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
-        Compiler { facts: &self.facts, compiled: &mut compiled, open: Vec::new() }.definition(name)
+        Compiler { facts: &self.facts, pointers: &self.pointers, compiled: &mut compiled, open: Vec::new() }
+            .definition(name)
     }
 
     /// The definition as it was read, for publishing.
@@ -61,6 +68,7 @@ impl Definitions {
 
 struct Compiler<'a> {
     facts: &'a BTreeMap<String, Value>,
+    pointers: &'a BTreeMap<String, Vec<String>>,
     compiled: &'a mut BTreeMap<String, Arc<Schema>>,
     /// The definitions that are being compiled: one that shows up inside itself is opaque there.
     open: Vec<&'a str>,
@@ -81,6 +89,9 @@ impl<'a> Compiler<'a> {
             _ => Schema::default(),
         };
         self.open.pop();
+        if let (Shape::Object(shape), Some(pointers)) = (&mut schema.shape, self.pointers.get(name)) {
+            shape.pointers.clone_from(pointers);
+        }
         schema.definition = Some(Arc::from(name.as_str()));
         let schema = Arc::new(schema);
         self.compiled.insert(name.clone(), Arc::clone(&schema));
@@ -90,17 +101,18 @@ impl<'a> Compiler<'a> {
     /// A place inside a definition: something of its own, or a reference with a few words about this use of it.
     fn place(&mut self, facts: &'a Value, inside: Inside) -> Arc<Schema> {
         let Value::Object(keywords) = facts else { return Arc::default() };
-        let default = keywords.get("default").filter(|default| inside.wants_default(default));
+        let default = keywords.get("default").filter(|default| inside.wants_default(default)).cloned();
+        let default = default.or_else(|| inside.zero_bytes(keywords));
         let patch = patch_strategy(keywords);
         let atomic = text(keywords, "x-kubernetes-map-type") == Some("atomic");
         let Some(target) = reference(keywords) else {
-            return Arc::new(Schema { default: default.cloned(), patch, ..self.inline(keywords) });
+            return Arc::new(Schema { default, patch, ..self.inline(keywords) });
         };
         let shared = self.definition(target).unwrap_or_else(|| Arc::new(opaque(target)));
         if default.is_none() && patch == PatchStrategy::default() && !atomic {
             return shared;
         }
-        let mut own = Schema { default: default.cloned(), patch, ..Schema::clone(&shared) };
+        let mut own = Schema { default, patch, ..Schema::clone(&shared) };
         if atomic && let Shape::Object(shape) = &mut own.shape {
             shape.atomic = true;
         }
@@ -129,8 +141,12 @@ impl<'a> Compiler<'a> {
 
     fn object(&mut self, keywords: &'a Map<String, Value>) -> ObjectShape {
         let mut properties = BTreeMap::new();
+        let mut structs = Vec::new();
         if let Some(Value::Object(fields)) = keywords.get("properties") {
             for (name, facts) in fields {
+                if facts.get("default").and_then(Value::as_object).is_some_and(Map::is_empty) {
+                    structs.push(name.clone());
+                }
                 properties.insert(name.clone(), self.place(facts, Inside::Struct));
             }
         }
@@ -142,7 +158,7 @@ impl<'a> Compiler<'a> {
         // Nobody enforces these here: they tell what is shown even when it is empty.
         let required = keywords.get("required").and_then(Value::as_array).into_iter().flatten();
         let required = required.filter_map(|name| name.as_str().map(str::to_owned)).collect();
-        ObjectShape { properties, additional, required, atomic }
+        ObjectShape { properties, additional, required, structs, atomic, ..ObjectShape::default() }
     }
 }
 
@@ -156,6 +172,14 @@ enum Inside {
 }
 
 impl Inside {
+    /// What Go makes of a null where bytes are: none. The published documents do not say it.
+    fn zero_bytes(self, keywords: &Map<String, Value>) -> Option<Value> {
+        match self {
+            Inside::Struct => None,
+            Inside::Collection => (text(keywords, "format") == Some("byte")).then(|| "".into()),
+        }
+    }
+
     fn wants_default(self, default: &Value) -> bool {
         match self {
             Inside::Struct => default.is_string() || default.is_number() || default.is_boolean(),

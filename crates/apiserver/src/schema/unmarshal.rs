@@ -6,6 +6,7 @@
 use serde_json::Value;
 
 use super::{Schema, Shape};
+use crate::json_syntax::type_name;
 
 /// The first place where `value` cannot be decoded as the kind that `schema` describes, in the words of a real server.
 pub fn decode_errors(value: &Value, schema: &Schema, kind: &str, version: &str) -> Option<String> {
@@ -120,7 +121,7 @@ fn node(value: &Value, schema: &Schema, place: &Place<'_>) -> Result<(), String>
                 _ => Err(place.mismatch(&format!("number {number}"), "int64")),
             }
         }
-        (other, Shape::IntOrString) => Err(place.mismatch(word(other), "int32")),
+        (other, Shape::IntOrString) => Err(place.mismatch(type_name(other), "int32")),
         (Value::Object(fields), Shape::Object(shape)) => {
             let owner = schema.definition.as_deref().map_or(place.owner, struct_name);
             for (name, value) in fields {
@@ -135,8 +136,8 @@ fn node(value: &Value, schema: &Schema, place: &Place<'_>) -> Result<(), String>
         (Value::Array(elements), Shape::Array(shape)) => {
             elements.iter().try_for_each(|element| node(element, &shape.items, place))
         }
-        (other, Shape::String) if format == Some("date-time") => Err(place.mismatch(word(other), "string")),
-        (other, _) => Err(place.mismatch(word(other), &go_type(schema))),
+        (other, Shape::String) if format == Some("date-time") => Err(place.mismatch(type_name(other), "string")),
+        (other, _) => Err(place.mismatch(type_name(other), &go_type(schema))),
     }
 }
 
@@ -171,17 +172,6 @@ fn go_type(schema: &Schema) -> String {
             None => "struct {}".to_owned(),
         },
         Shape::Any => "interface {}".to_owned(),
-    }
-}
-
-fn word(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "bool",
-        Value::Number(_) => "number",
-        Value::String(_) => "string",
-        Value::Array(_) => "array",
-        Value::Object(_) => "object",
     }
 }
 

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 
 use super::SelectorError;
 use crate::field::FieldError;
+use crate::meta::format;
 
 mod parse;
 
@@ -186,7 +187,7 @@ impl Requirement {
     /// A requirement that makes sense, or all that is wrong with it.
     pub fn new(key: String, operator: Operator, values: Vec<String>) -> Result<Self, String> {
         let mut problems = Vec::new();
-        let wrong = key_problems(&key);
+        let wrong = format::is_qualified_name(&key);
         if !wrong.is_empty() {
             problems.push(FieldError::invalid("key", key.as_str(), wrong.join("; ")).to_string());
         }
@@ -202,7 +203,7 @@ impl Requirement {
             }
         }
         for (i, value) in values.iter().enumerate() {
-            let wrong = value_problems(value);
+            let wrong = format::is_label_value(value);
             if !wrong.is_empty() {
                 let path = format!("values[{i}][{key}]");
                 problems.push(FieldError::invalid(path, value.as_str(), wrong.join("; ")).to_string());
@@ -291,85 +292,6 @@ impl Operator {
         };
         (!right).then_some(problem)
     }
-}
-
-const NAME_FORMAT: &str = "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an \
-     alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is \
-     '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
-const SUBDOMAIN_FORMAT: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' \
-     or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is \
-     '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
-const VALUE_FORMAT: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or \
-     '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex \
-     used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
-
-/// The longest name part of a label key, and the longest label value.
-const NAME_BYTES_MAX: usize = 63;
-/// The longest prefix of a label key.
-const PREFIX_BYTES_MAX: usize = 253;
-
-/// What is wrong with a label's key: `[prefix/]name`.
-pub fn key_problems(key: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    let name = match key.split('/').collect::<Vec<_>>().as_slice() {
-        [name] => *name,
-        [prefix, name] => {
-            if prefix.is_empty() {
-                problems.push("prefix part must be non-empty".to_owned());
-            } else {
-                if prefix.len() > PREFIX_BYTES_MAX {
-                    problems.push(format!("prefix part must be no more than {PREFIX_BYTES_MAX} bytes"));
-                }
-                if !is_subdomain(prefix) {
-                    problems.push(format!("prefix part {SUBDOMAIN_FORMAT}"));
-                }
-            }
-            *name
-        }
-        _ => {
-            let prefix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
-            return vec![format!("a valid label key {NAME_FORMAT} {prefix}")];
-        }
-    };
-    if name.is_empty() {
-        problems.push("name part must be non-empty".to_owned());
-    } else if name.len() > NAME_BYTES_MAX {
-        problems.push(format!("name part must be no more than {NAME_BYTES_MAX} bytes"));
-    }
-    if !is_name(name) {
-        problems.push(format!("name part {NAME_FORMAT}"));
-    }
-    problems
-}
-
-/// What is wrong with a label's value.
-pub fn value_problems(value: &str) -> Vec<String> {
-    let mut problems = Vec::new();
-    if value.len() > NAME_BYTES_MAX {
-        problems.push(format!("must be no more than {NAME_BYTES_MAX} bytes"));
-    }
-    if !value.is_empty() && !is_name(value) {
-        problems.push(VALUE_FORMAT.to_owned());
-    }
-    problems
-}
-
-fn is_name(text: &str) -> bool {
-    let bytes = text.as_bytes();
-    let ends = |b: Option<&u8>| b.is_some_and(u8::is_ascii_alphanumeric);
-    ends(bytes.first())
-        && ends(bytes.last())
-        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
-}
-
-fn is_subdomain(text: &str) -> bool {
-    let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    text.split('.').all(|label| {
-        let bytes = label.as_bytes();
-        bytes.first().is_some_and(|b| plain(*b))
-            && bytes.last().is_some_and(|b| plain(*b))
-            && bytes.iter().all(|b| plain(*b) || *b == b'-')
-    })
 }
 
 #[cfg(test)]

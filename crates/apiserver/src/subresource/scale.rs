@@ -1,19 +1,22 @@
 //! `scale`: how many replicas an object wants, without knowing its kind.
 
 use http::{Method, Response, StatusCode, header};
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::body::{self, Body, warn};
+use crate::age;
+use crate::body::{Body, warn};
 use crate::field::FieldError;
 use crate::kind::{Kind, Scale};
-use crate::negotiate::{self, PatchType};
+use crate::negotiate::{self, MetaVersion, PatchType, Reading, Want};
 use crate::patch::{json::JsonPatch, merge};
-use crate::query::{Query, WriteOptions};
+use crate::present::partial;
+use crate::query::{IncludeObject, Query, WriteOptions};
 use crate::selector::LabelSelector;
 use crate::server::ApiServer;
 use crate::status::ApiError;
 use crate::verb::Call;
-use crate::verb::call::Shown;
+use crate::verb::call::{Shown, encoded};
 use crate::verb::update::Proposal;
 
 impl ApiServer {
@@ -29,7 +32,7 @@ impl ApiServer {
                     let path = paths.spec.join(".");
                     return Err(ApiError::internal(&format!("the spec replicas field \".{path}\" does not exist")));
                 }
-                return Ok(body::json(StatusCode::OK, &show(&call.kind, paths, &current)));
+                return self.show_scale(call, &show(&call.kind, paths, &current));
             }
             Method::PUT => {
                 ScalePatch::Replace(crate::verb::body::value(call.header(header::CONTENT_TYPE), &call.body)?)
@@ -52,9 +55,23 @@ impl ApiServer {
             Shown::Stored(entry) => Self::load(&call.kind, entry),
             Shown::Imagined(object) => object.clone(),
         };
-        let mut response = body::json(StatusCode::OK, &show(&call.kind, paths, &object));
+        let mut response = self.show_scale(call, &show(&call.kind, paths, &object))?;
         warn(&mut response, &written.warnings);
         Ok(response)
+    }
+
+    /// A scale as the client wants it.
+    fn show_scale(&self, call: &Call, scale: &Value) -> Result<Response<Body>, ApiError> {
+        let accepted = call.accepted(Reading::Object)?;
+        let document = match accepted.want {
+            Want::Table(version) => {
+                let include = IncludeObject::parse(&Query::parse(&call.query))?;
+                table(scale, version, include, self.now())
+            }
+            Want::PartialObject(version) => partial(&mut scale.clone(), version),
+            Want::Plain | Want::AggregatedDiscovery | Want::PartialObjectList(_) => scale.clone(),
+        };
+        Ok(encoded(StatusCode::OK, accepted, serde_json::to_vec(&document).unwrap_or_default()))
     }
 }
 
@@ -135,6 +152,33 @@ fn show(kind: &Kind, paths: &Scale, object: &Value) -> Value {
         shown["status"]["selector"] = selector.into();
     }
     shown
+}
+
+/// A scale as a table of one row.
+fn table(scale: &Value, version: MetaVersion, include: IncludeObject, now: Timestamp) -> Value {
+    let column =
+        |name, type_, format| json!({"name": name, "type": type_, "format": format, "description": "", "priority": 0});
+    let metadata = &scale["metadata"];
+    let cells = [
+        metadata["name"].clone(),
+        scale["spec"]["replicas"].as_i64().unwrap_or_default().into(),
+        scale["status"]["replicas"].clone(),
+        age::since(metadata["creationTimestamp"].as_str(), now).into(),
+    ];
+    let object = match include {
+        IncludeObject::None => Value::Null,
+        IncludeObject::Metadata => partial(&mut scale.clone(), version),
+        IncludeObject::Object => scale.clone(),
+    };
+    json!({
+        "kind": "Table", "apiVersion": version.api_version(),
+        "metadata": {"resourceVersion": metadata["resourceVersion"]},
+        "columnDefinitions": [
+            column("Name", "string", "name"), column("Desired", "integer", ""),
+            column("Available", "integer", ""), column("Age", "string", ""),
+        ],
+        "rows": [{"cells": cells, "object": object}],
+    })
 }
 
 /// Sets a field, making the objects on the way to it.

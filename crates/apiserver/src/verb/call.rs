@@ -52,6 +52,16 @@ impl Call {
         Key::new(namespace, &self.name)
     }
 
+    /// 400: the object has another name than the path.
+    pub(crate) fn misnamed(&self, name: &str) -> ApiError {
+        let own = &self.name;
+        ApiError::bad_request(if name.is_empty() {
+            format!("the name of the object ({own} based on URL) was undeterminable: name must be provided")
+        } else {
+            format!("the name of the object ({name}) does not match the name on the URL ({own})")
+        })
+    }
+
     /// The value of a header, if it is text.
     pub(crate) fn header(&self, name: header::HeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())

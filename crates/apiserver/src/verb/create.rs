@@ -30,17 +30,18 @@ impl ApiServer {
         let mut object = decoded.object;
         check_kind(kind, &mut object)?;
         let mut warnings = Vec::new();
+        Self::fit(kind, &mut object, options.field_validation, decoded.oddities, &mut warnings)
+            .map_err(|unfit| unfit.in_body(kind))?;
         if !kind.is_custom() {
             // Before defaults: they begin a status of their own.
             drop_status(kind, &mut object);
         }
-        Self::shape(kind, &mut object, options.field_validation, decoded.oddities, &mut warnings)
-            .map_err(|unfit| unfit.in_body(kind))?;
+        Self::fill(kind, &mut object);
         if kind.builtin().is_some_and(|builtin| builtin.verbs == Verbs::CreateOnly) {
             let answer = crate::reviews::answer(self, kind, object, &call.user);
             return self.show(call, StatusCode::CREATED, &Shown::Imagined(answer));
         }
-        place(call, &mut object)?;
+        place(call, &mut object).map_err(|refusal| refusal.with_warnings(&warnings))?;
         let manager = call.manager(options.field_manager.as_deref());
         let intent = call.intent(&manager, options.dry_run);
         let written = self.create_object(&intent, object, warnings).await?;
@@ -57,7 +58,8 @@ impl ApiServer {
         mut warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
         if metadata(&mut object).get("resourceVersion").is_some_and(|version| version != "" && !version.is_null()) {
-            return Err(ApiError::unforeseen("resourceVersion should not be set on objects to be created"));
+            let refusal = ApiError::unforeseen("resourceVersion should not be set on objects to be created");
+            return Err(refusal.with_warnings(&warnings));
         }
         dedup_owners(&mut object, &mut warnings);
         self.own(intent, None, &mut object);
@@ -68,25 +70,41 @@ impl ApiServer {
     pub(crate) async fn finish_create(
         &self,
         intent: &Intent<'_>,
-        mut object: Value,
+        object: Value,
         mut warnings: Vec<String>,
         operation: Operation,
     ) -> Result<Written, ApiError> {
+        let created = self.admit_and_commit(intent, object, &mut warnings, operation).await;
+        Written::with(created, warnings)
+    }
+
+    async fn admit_and_commit(
+        &self,
+        intent: &Intent<'_>,
+        mut object: Value,
+        warnings: &mut Vec<String>,
+        operation: Operation,
+    ) -> Result<Shown, ApiError> {
         let kind = intent.kind;
+        self.check_namespace(intent, name_or_prefix(&object))?;
+        self.admit_new(intent, operation, &mut object, warnings).await?;
+        if kind.namespaced && object["metadata"]["namespace"] != intent.namespace {
+            return Err(ApiError::bad_request(
+                "the namespace of the provided object does not match the namespace sent on the request",
+            ));
+        }
         let generated = self.name(&mut object);
-        self.check_namespace(intent, object["metadata"]["name"].as_str().unwrap_or_default())?;
-        self.admit(intent, operation, &mut object, None, &mut warnings).await?;
         self.prepare_create(kind, &mut object);
         Self::check(kind, &object, None, "")?;
         warnings.extend(kind.warnings(&object));
-        self.review(intent, operation, Some(&object), None, &mut warnings).await?;
+        self.review(intent, operation, Some(&object), None, warnings).await?;
         if intent.dry_run {
             let name = object["metadata"]["name"].as_str().unwrap_or_default();
             let key = Key::new(intent.namespace, name);
             if let Some(taken) = self.store().get(&kind.resource, &key) {
                 return Err(name_taken(kind, name, Some(&taken)));
             }
-            return Ok(Written { shown: Shown::Imagined(object), warnings });
+            return Ok(Shown::Imagined(object));
         }
         for _ in 0..NAME_TRIES {
             let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -95,7 +113,7 @@ impl ApiServer {
             // Only a name that the server makes can be tried again, so only then is a copy kept.
             let spare = if generated { Some(object.clone()) } else { None };
             match (self.commit(kind, &key, Expect::Absent, object).await?, spare) {
-                (Ok(entry), _) => return Ok(Written { shown: Shown::Stored(entry), warnings }),
+                (Ok(entry), _) => return Ok(Shown::Stored(entry)),
                 (Err(mismatch), None) => return Err(name_taken(kind, &name, mismatch.current.as_deref())),
                 (Err(_), Some(again)) => object = again,
             }
@@ -107,6 +125,29 @@ impl ApiServer {
             &kind.group,
             object["metadata"]["name"].as_str().unwrap_or_default(),
         ))
+    }
+
+    /// Lets webhooks change a new object, but not the status that it begins with.
+    async fn admit_new(
+        &self,
+        intent: &Intent<'_>,
+        operation: Operation,
+        object: &mut Value,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
+        let kind = intent.kind;
+        if self.admission().is_empty() {
+            return Ok(());
+        }
+        let kept = (!kind.is_custom() && begins_without_status(kind)).then(|| object.get("status").cloned());
+        self.admit(intent, operation, Some(object), None, warnings).await?;
+        if let (Some(status), Value::Object(fields)) = (kept, object) {
+            match status {
+                Some(status) => fields.insert("status".into(), status),
+                None => fields.remove("status"),
+            };
+        }
+        Ok(())
     }
 
     /// Makes a name from `generateName`, if that is how the object is named.
@@ -200,13 +241,21 @@ fn name_taken(kind: &Kind, name: &str, by: Option<&Entry>) -> ApiError {
 
 /// A new object brings no status, where that is written apart.
 pub(crate) fn drop_status(kind: &Kind, object: &mut Value) {
-    let brings_status = kind.builtin().is_some_and(|builtin| builtin.status_on_create);
-    if kind.status
-        && !brings_status
+    if begins_without_status(kind)
         && let Value::Object(object) = object
     {
         object.remove("status");
     }
+}
+
+fn begins_without_status(kind: &Kind) -> bool {
+    kind.status && !kind.builtin().is_some_and(|builtin| builtin.status_on_create)
+}
+
+/// How an object is called that may have no name yet.
+fn name_or_prefix(object: &Value) -> &str {
+    let text = |field: &str| object["metadata"][field].as_str().filter(|text| !text.is_empty());
+    text("name").or(text("generateName")).unwrap_or("Unknown")
 }
 
 /// The kind and version in the body must be those of the path; a built-in may leave them out.

@@ -78,7 +78,8 @@ impl ApiServer {
         let options = delete_options(call)?;
         let deletion = Deletion::by_client(call, &options);
         let mut warnings = Vec::new();
-        let deleted = self.delete_with_warnings(&call.kind, &call.key(), &deletion, &mut warnings).await?;
+        let deleted = self.delete_with_warnings(&call.kind, &call.key(), &deletion, &mut warnings).await;
+        let deleted = deleted.map_err(|refusal| refusal.with_warnings(&warnings))?;
         let mut response = match &deleted {
             Deleted::Waits(shown) => self.show(call, StatusCode::OK, shown)?,
             Deleted::Gone(_, object) if returns_object(&call.kind) => {
@@ -143,6 +144,7 @@ impl ApiServer {
                 user: &deletion.user,
                 dry_run: deletion.dry_run,
             };
+            self.admit(&intent, Operation::Delete, None, Some(&current), warnings).await?;
             self.review(&intent, Operation::Delete, None, Some(&current), warnings).await?;
             let object = self.marked(kind, &entry, &current, deletion);
             let gone = nothing_keeps(&object);

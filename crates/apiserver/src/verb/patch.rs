@@ -10,7 +10,6 @@ use crate::admission::Operation;
 use crate::apply;
 use crate::body::{Body, warn};
 use crate::decode;
-use crate::kind::Kind;
 use crate::negotiate::{self, PatchType};
 use crate::patch::{json::JsonPatch, merge, strategic};
 use crate::query::{FieldValidation, Query, WriteOptions};
@@ -26,7 +25,7 @@ enum Change {
 
 /// A change of whatever is there.
 struct Patched<'a> {
-    kind: &'a Kind,
+    call: &'a Call,
     change: Change,
     validation: FieldValidation,
 }
@@ -41,15 +40,19 @@ impl Proposal for Patched<'_> {
                 oddities.extend(patch.complaints.iter().cloned());
             }
             Change::Merge(patch) => merge::merge(&mut object, patch.clone()),
-            Change::Strategic(patch) => strategic::apply(&mut object, patch, &self.kind.schema)?,
+            Change::Strategic(patch) => strategic::apply(&mut object, patch, &self.call.kind.schema)?,
         }
         if !object.is_object() || !object["metadata"].is_object() {
             return Err(Unfit::Undecodable("the patched document is not an object".into()).in_patch(&object));
         }
         let sent = object.clone();
-        ApiServer::shape(self.kind, &mut object, self.validation, oddities, warnings)
-            .map_err(|unfit| unfit.in_patch(&sent))?;
-        keep_identity(self.kind, &mut object, current)?;
+        ApiServer::shape(&self.call.kind, &mut object, self.validation, oddities, warnings).map_err(
+            |unfit| match &self.change {
+                Change::Strategic(patch) => unfit.in_strategic_patch(patch),
+                Change::Json(_) | Change::Merge(_) => unfit.in_patch(&sent),
+            },
+        )?;
+        keep_identity(self.call, &mut object, current)?;
         Ok(object)
     }
 
@@ -59,13 +62,12 @@ impl Proposal for Patched<'_> {
 }
 
 /// A patch cannot make another object of an object.
-fn keep_identity(kind: &Kind, object: &mut Value, current: &Value) -> Result<(), ApiError> {
+fn keep_identity(call: &Call, object: &mut Value, current: &Value) -> Result<(), ApiError> {
+    let kind = &call.kind;
     let text = |object: &Value, field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     let (name, was) = (text(object, "name"), text(current, "name"));
     if name != was {
-        return Err(ApiError::bad_request(format!(
-            "the name of the object ({name}) does not match the name on the URL ({was})"
-        )));
+        return Err(call.misnamed(&name));
     }
     if text(object, "namespace") != text(current, "namespace") {
         return Err(ApiError::bad_request(
@@ -135,9 +137,9 @@ impl ApiServer {
             PatchType::Apply => return self.apply(call, &intent, &options).await,
             PatchType::Json => Change::Json(JsonPatch::parse(&call.body, validation)?),
             PatchType::Merge => Change::Merge(merge::read(&call.body, validation)?),
-            PatchType::Strategic => Change::Strategic(merge::read(&call.body, validation)?),
+            PatchType::Strategic => Change::Strategic(strategic::read(&call.body)?),
         };
-        let patched = Patched { kind: &call.kind, change, validation };
+        let patched = Patched { call, change, validation };
         let written = self.replace(call, &intent, &patched, Vec::new()).await?;
         self.answer(call, StatusCode::OK, &written)
     }
@@ -177,7 +179,7 @@ impl ApiServer {
             let uid = applied.configuration["metadata"]["uid"].as_str().unwrap_or_default();
             return Err(ApiError::conflict(&kind.plural, &kind.group, &call.name, &why.replace("%s", uid)));
         }
-        let mut object = applied.merge(None, &mut warnings)?;
+        let mut object = applied.merge(None, &mut warnings).map_err(|refusal| refusal.with_warnings(&warnings))?;
         super::create::place(call, &mut object)?;
         super::write::metadata(&mut object).insert("name".into(), call.name.as_str().into());
         let written = self.finish_create(intent, object, warnings, Operation::Create).await?;
@@ -199,14 +201,8 @@ fn undecodable(why: impl std::fmt::Display) -> ApiError {
 fn check_place(call: &Call, object: &Value) -> Result<(), ApiError> {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
     let (name, namespace) = (text("name"), text("namespace"));
-    if name.is_empty() {
-        let why =
-            format!("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name);
-        return Err(ApiError::bad_request(why));
-    }
     if name != call.name {
-        let why = format!("the name of the object ({name}) does not match the name on the URL ({})", call.name);
-        return Err(ApiError::bad_request(why));
+        return Err(call.misnamed(name));
     }
     if !namespace.is_empty() && namespace != call.namespace && call.kind.namespaced {
         let why = "the namespace of the provided object does not match the namespace sent on the request";

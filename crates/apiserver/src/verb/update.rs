@@ -69,15 +69,7 @@ impl ApiServer {
         let mut warnings = Vec::new();
         Self::shape(kind, &mut object, options.field_validation, decoded.oddities, &mut warnings)
             .map_err(|unfit| unfit.in_body(kind))?;
-        place(call, &mut object)?;
-        let named = object["metadata"]["name"].as_str().unwrap_or_default();
-        if named != call.name {
-            return Err(ApiError::bad_request(if named.is_empty() {
-                format!("the name of the object ({} based on URL) was undeterminable: name must be provided", call.name)
-            } else {
-                format!("the name of the object ({named}) does not match the name on the URL ({})", call.name)
-            }));
-        }
+        check_place(call, &mut object).map_err(|refusal| refusal.with_warnings(&warnings))?;
         let manager = call.manager(options.field_manager.as_deref());
         let intent = call.intent(&manager, options.dry_run);
         let exists = self.store().get(&kind.resource, &call.key()).is_some();
@@ -102,17 +94,31 @@ impl ApiServer {
         proposal: &dyn Proposal,
         warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
+        let mut said = Vec::new();
+        let replaced = self.try_to_replace(call, intent, proposal, &warnings, &mut said).await;
+        Written::with(replaced, said)
+    }
+
+    async fn try_to_replace(
+        &self,
+        call: &Call,
+        intent: &Intent<'_>,
+        proposal: &dyn Proposal,
+        warnings: &[String],
+        said: &mut Vec<String>,
+    ) -> Result<Shown, ApiError> {
         let key = call.key();
         for _ in 0..TRIES {
+            // Each try speaks for itself.
+            *said = warnings.to_vec();
             let entry = self.store().get(&intent.kind.resource, &key).ok_or_else(|| call.not_found())?;
             let current = Self::load(intent.kind, &entry);
-            let mut warnings = warnings.clone();
-            let mut object = proposal.propose(&current, &mut warnings)?;
+            let mut object = proposal.propose(&current, said)?;
             let pinned = Self::check_version(call, &entry, &object)?;
             if let Some(shown) =
-                self.replace_once(intent, &entry, &current, &mut object, proposal.owned(), &mut warnings).await?
+                self.replace_once(intent, &entry, &current, &mut object, proposal.owned(), said).await?
             {
-                return Ok(Written { shown, warnings });
+                return Ok(shown);
             }
             if pinned {
                 break;
@@ -155,7 +161,7 @@ impl ApiServer {
         if !owned {
             self.own(intent, Some(current), object);
         }
-        self.admit(intent, Operation::Update, object, Some(current), warnings).await?;
+        self.admit(intent, Operation::Update, Some(object), Some(current), warnings).await?;
         prepare_update(kind, intent.subresource, object, current);
         metadata(object).insert("resourceVersion".into(), current["metadata"]["resourceVersion"].clone());
         Self::check(kind, object, Some(current), intent.subresource)?;
@@ -173,6 +179,13 @@ impl ApiServer {
         let committed = self.commit(kind, &entry.key, Expect::Revision(entry.revision), object).await?;
         Ok(committed.ok().map(Shown::Stored))
     }
+}
+
+/// A body has the namespace and the name of its path.
+fn check_place(call: &Call, object: &mut Value) -> Result<(), ApiError> {
+    place(call, object)?;
+    let named = object["metadata"]["name"].as_str().unwrap_or_default();
+    if named == call.name { Ok(()) } else { Err(call.misnamed(named)) }
 }
 
 /// What a client may not decide stays as it was; the generation counts changes of what is wanted.

@@ -12,6 +12,7 @@ use crate::builtin::validate;
 use crate::field::FieldError;
 use crate::kind::{Kind, Origin, builtins};
 use crate::meta::{self, NameRule};
+use crate::patch::strategic;
 use crate::query::FieldValidation;
 use crate::schema;
 use crate::server::ApiServer;
@@ -41,9 +42,32 @@ pub(crate) struct Written {
     pub(crate) warnings: Vec<String>,
 }
 
+impl Written {
+    /// What came of a write, with the warnings there were: a refusal has them, too.
+    pub(crate) fn with(outcome: Result<Shown, ApiError>, warnings: Vec<String>) -> Result<Self, ApiError> {
+        match outcome {
+            Ok(shown) => Ok(Self { shown, warnings }),
+            Err(refusal) => Err(refusal.with_warnings(&warnings)),
+        }
+    }
+}
+
 impl ApiServer {
     /// Makes an object of the right kind and shape: unknown fields go (or are refused), absent ones get their defaults.
     pub(crate) fn shape(
+        kind: &Kind,
+        object: &mut Value,
+        validation: FieldValidation,
+        oddities: Vec<String>,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Unfit> {
+        Self::fit(kind, object, validation, oddities, warnings)?;
+        Self::fill(kind, object);
+        Ok(())
+    }
+
+    /// Makes an object of the right kind: unknown fields go, or are refused.
+    pub(crate) fn fit(
         kind: &Kind,
         object: &mut Value,
         validation: FieldValidation,
@@ -66,7 +90,6 @@ impl ApiServer {
             FieldValidation::Warn => warnings.append(&mut oddities),
             FieldValidation::Strict | FieldValidation::Ignore => {}
         }
-        Self::fill(kind, object);
         Ok(())
     }
 
@@ -116,26 +139,28 @@ impl ApiServer {
         }
     }
 
-    /// Lets mutating webhooks change an object; what they leave is shaped again.
+    /// Lets mutating webhooks change an object; what they leave is shaped again. An object that goes is not theirs to change.
     pub(crate) async fn admit(
         &self,
         intent: &Intent<'_>,
         operation: Operation,
-        object: &mut Value,
+        object: Option<&mut Value>,
         old: Option<&Value>,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
         if self.admission().is_empty() {
             return Ok(());
         }
-        let labels = self.namespace_labels(intent.namespace);
-        let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        let attributes = attributes(intent, operation, &name, &labels);
-        if self.admission().mutate(&attributes, object, old, warnings).await? {
-            schema::prune::prune(object, &intent.kind.schema, None);
-            Self::fill(intent.kind, object);
-        }
-        Ok(())
+        let kind = intent.kind;
+        let name = name(object.as_deref().or(old)).to_owned();
+        let namespace = namespace(intent, &name);
+        let labels = self.namespace_labels(namespace);
+        let attributes = attributes(intent, operation, namespace, &name, &labels);
+        let reshape = |object: &mut Value| {
+            let shaped = Self::shape(kind, object, FieldValidation::Ignore, Vec::new(), &mut Vec::new());
+            shaped.map_err(|unfit| ApiError::internal(&unfit.in_body(kind).message))
+        };
+        self.admission().mutate(&attributes, object, old, &reshape, warnings).await
     }
 
     /// Asks the validating webhooks.
@@ -150,9 +175,10 @@ impl ApiServer {
         if self.admission().is_empty() {
             return Ok(());
         }
-        let labels = self.namespace_labels(intent.namespace);
-        let name = object.or(old).and_then(|object| object["metadata"]["name"].as_str()).unwrap_or_default();
-        let attributes = attributes(intent, operation, name, &labels);
+        let name = name(object.or(old));
+        let namespace = namespace(intent, name);
+        let labels = self.namespace_labels(namespace);
+        let attributes = attributes(intent, operation, namespace, name, &labels);
         self.admission().validate(&attributes, object, old, warnings).await
     }
 
@@ -266,9 +292,20 @@ impl ApiServer {
     }
 }
 
+/// The name of an object, as far as it has one.
+fn name(object: Option<&Value>) -> &str {
+    object.and_then(|object| object["metadata"]["name"].as_str()).unwrap_or_default()
+}
+
+/// The namespace of a write. A namespace is in itself.
+fn namespace<'a>(intent: &Intent<'a>, name: &'a str) -> &'a str {
+    if &*intent.kind.resource == "namespaces" { name } else { intent.namespace }
+}
+
 fn attributes<'a>(
     intent: &Intent<'a>,
     operation: Operation,
+    namespace: &'a str,
     name: &'a str,
     namespace_labels: &'a [(Box<str>, Box<str>)],
 ) -> Attributes<'a> {
@@ -276,7 +313,7 @@ fn attributes<'a>(
         kind: intent.kind,
         operation,
         subresource: intent.subresource,
-        namespace: intent.namespace,
+        namespace,
         name,
         user: intent.user,
         dry_run: intent.dry_run,
@@ -307,13 +344,22 @@ impl Unfit {
 
     /// The refusal of a patch, which a real server blames on the patched object.
     pub(crate) fn in_patch(self, patched: &Value) -> ApiError {
-        let why = match self {
+        crate::patch::undecodable(patched, &self.why())
+    }
+
+    /// The refusal of a strategic patch, which a real server turns into an object without a detour over JSON, and in other
+    /// words.
+    pub(crate) fn in_strategic_patch(self, patch: &Value) -> ApiError {
+        strategic::undecodable(patch, &strategic::words::unrestored(self.why()))
+    }
+
+    fn why(self) -> String {
+        match self {
             Self::Undecodable(why) => why
                 .split_once(" cannot be handled as a ")
                 .map_or(why.clone(), |(_, rest)| rest.split_once(": ").map_or(rest, |(_, cause)| cause).to_owned()),
             Self::Strict(oddities) => format!("strict decoding error: {}", oddities.join(", ")),
-        };
-        ApiError::invalid("", "", "", &[FieldError::invalid("patch", patched.to_string(), why)])
+        }
     }
 }
 
@@ -334,35 +380,32 @@ pub(crate) fn nothing_keeps(object: &Value) -> bool {
     !metadata["deletionTimestamp"].is_null()
         && metadata["deletionGracePeriodSeconds"].as_i64().unwrap_or_default() == 0
         && empty(&metadata["finalizers"])
-        && (object["kind"] != "Namespace" || empty(&object["spec"]["finalizers"]))
+        && (object["kind"] != "Namespace" || object["apiVersion"] != "v1" || empty(&object["spec"]["finalizers"]))
 }
 
-/// Empty lists of owners and finalizers are not kept.
+/// Empty lists of owners and finalizers are not kept, nor are a namespace's own finalizers once they are done.
 fn drop_empty_lists(object: &mut Value) {
-    let drop = |fields: &mut Map<String, Value>, name: &str| {
-        if fields.get(name).is_some_and(|list| list.as_array().is_some_and(Vec::is_empty)) {
+    let drop = |part: Option<&mut Value>, name: &str| {
+        if let Some(Value::Object(fields)) = part
+            && fields.get(name).is_some_and(|list| list.as_array().is_some_and(Vec::is_empty))
+        {
             fields.remove(name);
         }
     };
-    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-        drop(metadata, "finalizers");
-        drop(metadata, "ownerReferences");
-    }
-    if let Some(Value::Object(spec)) = object.get_mut("spec") {
-        drop(spec, "finalizers");
+    drop(object.get_mut("metadata"), "finalizers");
+    drop(object.get_mut("metadata"), "ownerReferences");
+    if object["kind"] == "Namespace" && object["apiVersion"] == "v1" {
+        drop(object.get_mut("spec"), "finalizers");
     }
 }
 
-/// The metadata, made if it is absent.
+/// The metadata, made if it is absent. The object is one: decoding refuses everything else.
 pub(crate) fn metadata(object: &mut Value) -> &mut Map<String, Value> {
-    static EMPTY: Value = Value::Null;
     if !object["metadata"].is_object() {
         object["metadata"] = Value::Object(Map::new());
     }
-    debug_assert_ne!(object["metadata"], EMPTY);
     match &mut object["metadata"] {
         Value::Object(fields) => fields,
-        // Just made an object of it.
-        _ => unreachable!("metadata is an object"),
+        _ => unreachable!("it was just made an object"),
     }
 }

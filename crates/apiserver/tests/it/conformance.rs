@@ -5,14 +5,14 @@
 //! `CONFORMANCE=word` picks the cases whose file or title has that word.
 
 mod differences;
-mod embedded;
+pub mod embedded;
 mod mask;
 mod path;
-mod real;
-mod run;
-mod script;
+pub mod real;
+pub mod run;
+pub mod script;
 mod show;
-mod transport;
+pub mod transport;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -21,12 +21,13 @@ use futures::StreamExt as _;
 use similar::TextDiff;
 
 use differences::Difference;
-use real::{Extras, RealServer};
+use real::RealServer;
 use run::Seen;
-use script::{Case, Expect, Script};
+use script::{Case, Expect, Mark, Script};
+use transport::Transport;
 
 /// A real server answers most of a case by waiting for etcd.
-const AT_ONCE: usize = 6;
+const AT_ONCE: usize = 8;
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/conformance")
@@ -61,7 +62,7 @@ fn picked_cases(scripts: &[Script]) -> Vec<Numbered<'_>> {
 }
 
 /// What a case did otherwise than expected, in words; empty when nothing.
-fn complaints(script: &Script, case: &Case, seen: &Result<Vec<Seen>, String>, known: &[Difference]) -> String {
+fn complaints(script: &Script, case: &Case, seen: &Outcome, known: &[Difference]) -> String {
     let mut out = String::new();
     let seen = match seen {
         Ok(seen) => seen,
@@ -126,63 +127,93 @@ fn every_title_is_used_once() {
 }
 
 #[test]
+fn our_server_in_process_answers_as_recorded() {
+    let scripts = scripts();
+    let known = known_differences();
+    let mut cases = picked_cases(&scripts);
+    cases.retain(|(.., case)| !case.is(Mark::Listener));
+    let run = |(n, _, case): &Numbered<'_>| {
+        // Each case has a server and a clock of its own: nothing waits, and no case sees another.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
+        runtime.block_on(async { run::case(case, *n, &embedded::InProcess::new(case.controlled())).await })
+    };
+    let seen: Vec<Outcome> = cases.iter().map(run).collect();
+    compare(&cases, &seen, &known);
+}
+
+#[test]
+fn our_server_answers_over_https_as_recorded() {
+    let scripts = scripts();
+    let known = known_differences();
+    let mut cases = picked_cases(&scripts);
+    cases.retain(|(.., case)| !case.is(Mark::Slow));
+    cases.sort_by_key(|(.., case)| case.controlled());
+    let (with, without): (Vec<_>, Vec<_>) = cases.iter().partition(|(.., case)| case.controlled());
+    let seen = runtime().block_on(async {
+        let mut seen = all(&without, &embedded::over_https(false).await.unwrap()).await;
+        seen.extend(all(&with, &embedded::over_https(true).await.unwrap()).await);
+        seen
+    });
+    compare(&cases, &seen, &known);
+}
+
+#[test]
 fn a_real_server_answers_as_recorded() {
     let Some(assets) = real::assets() else {
         eprintln!("skipped: KUBEBUILDER_ASSETS names no folder with kube-apiserver and etcd");
         return;
     };
     let scripts = scripts();
-    let mut cases: Vec<_> =
-        picked_cases(&scripts).into_iter().filter(|(.., case)| case.only_embedded.is_none()).collect();
+    let mut cases = picked_cases(&scripts);
+    cases.retain(|(.., case)| case.only_embedded.is_none());
     // The controllers also act on what other cases make, so that these get a server of their own.
-    cases.sort_by_key(|(.., case)| case.needs_controllers);
-    let (with, without): (Vec<_>, Vec<_>) = cases.iter().partition(|(.., case)| case.needs_controllers);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let mut seen = runtime.block_on(on_a_real_server(&assets, &without, false));
+    cases.sort_by_key(|(.., case)| case.is(Mark::Controllers));
+    let (with, without): (Vec<_>, Vec<_>) = cases.iter().partition(|(.., case)| case.is(Mark::Controllers));
+    let mut seen = runtime().block_on(on_a_real_server(&assets, &without, false));
     if real::has_controllers(&assets) {
-        seen.extend(runtime.block_on(on_a_real_server(&assets, &with, true)));
+        seen.extend(runtime().block_on(on_a_real_server(&assets, &with, true)));
     } else {
         eprintln!("skipped: {} cases need kube-controller-manager in KUBEBUILDER_ASSETS", with.len());
     }
     if std::env::var_os("UPDATE_CONFORMANCE").is_some_and(|update| update == "1") {
         return record(&scripts, &cases, &seen);
     }
-    let complaints: Vec<String> =
-        cases.iter().zip(&seen).map(|((_, script, case), seen)| complaints(script, case, seen, &[])).collect();
-    report(&complaints, seen.len());
+    compare(&cases, &seen, &[]);
 }
 
-#[test]
-fn the_server_in_this_process_answers_as_recorded() {
-    let scripts = scripts();
-    let known = known_differences();
-    let cases = picked_cases(&scripts);
-    let complaints: Vec<String> = cases
-        .iter()
-        .map(|(n, script, case)| {
-            let controllers = case.needs_controllers || case.only_embedded.is_some();
-            // Each case has a server and a clock of its own: nothing waits, and no case sees another.
-            let runtime =
-                tokio::runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
-            let seen = runtime.block_on(async { run::case(case, *n, &embedded::InProcess::new(controllers)).await });
-            complaints(script, case, &seen, &known)
-        })
-        .collect();
-    report(&complaints, cases.len());
-}
-
+/// A case with its number and its file.
 type Numbered<'a> = (usize, &'a Script, &'a Case);
+type Outcome = Result<Vec<Seen>, String>;
 
-async fn on_a_real_server(assets: &Path, cases: &[&Numbered<'_>], controllers: bool) -> Vec<Result<Vec<Seen>, String>> {
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+async fn on_a_real_server(assets: &Path, cases: &[&Numbered<'_>], controllers: bool) -> Vec<Outcome> {
     if cases.is_empty() {
         return Vec::new();
     }
-    let extras = Extras { history: true, controllers };
-    let (_server, https) = RealServer::start(assets, extras).await.unwrap_or_else(|why| panic!("{why}"));
-    futures::stream::iter(cases).map(|(n, _, case)| run::case(case, *n, &https)).buffered(AT_ONCE).collect().await
+    let (_server, https) = RealServer::start(assets, controllers).await.unwrap_or_else(|why| panic!("{why}"));
+    all(cases, &https).await
 }
 
-fn record(scripts: &[Script], cases: &[Numbered<'_>], seen: &[Result<Vec<Seen>, String>]) {
+/// Runs cases on one server, several at a time; a slow one holds up nobody.
+async fn all(cases: &[&Numbered<'_>], transport: &dyn Transport) -> Vec<Outcome> {
+    let running = futures::stream::iter(cases.iter().enumerate())
+        .map(|(at, (n, _, case))| async move { (at, run::case(case, *n, transport).await) })
+        .buffer_unordered(AT_ONCE);
+    let mut ran: Vec<(usize, Outcome)> = running.collect().await;
+    ran.sort_by_key(|(at, _)| *at);
+    ran.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+fn compare(cases: &[Numbered<'_>], seen: &[Outcome], known: &[Difference]) {
+    let complaints: Vec<String> =
+        cases.iter().zip(seen).map(|((_, script, case), seen)| complaints(script, case, seen, known)).collect();
+    report(&complaints, seen.len());
+}
+
+fn record(scripts: &[Script], cases: &[Numbered<'_>], seen: &[Outcome]) {
     let mut broken = Vec::new();
     for script in scripts {
         let mut answers = Vec::new();

@@ -1,4 +1,20 @@
 //! The server as its clients see it.
 
 #[cfg(test)]
+mod admission;
+#[cfg(test)]
+mod client;
+#[cfg(test)]
+mod concurrency;
+#[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod differential;
+#[cfg(test)]
+mod extension;
+#[cfg(test)]
+mod hostile;
+#[cfg(test)]
+mod random;
+#[cfg(test)]
+mod watching;

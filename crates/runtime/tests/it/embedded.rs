@@ -3,6 +3,7 @@
 mod api;
 mod controller;
 mod custom;
+mod events;
 mod facts;
 mod fleet;
 mod forks;

@@ -4,7 +4,6 @@
 
 mod determinism;
 mod embedded;
-mod events;
 mod faults;
 mod own_writes;
 mod runner;

@@ -1,7 +1,6 @@
 //! The least server that a watch can watch, with the faults that a good one does not have.
 //!
-//! Lists and watches config maps; creates, gets and merge-patches Events. Tests change config maps through [`Stub`], not
-//! through the client, and tell it when to misbehave.
+//! Lists and watches config maps. Tests change them through [`Stub`], not through the client, and tell it when to misbehave.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -12,10 +11,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::{FutureExt, StreamExt};
-use http::{Method, Request, Response, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full, StreamBody};
+use http_body_util::{Full, StreamBody};
 use kube::client::Body;
 use serde_json::{Value, json};
 
@@ -30,13 +29,11 @@ struct State {
     objects: BTreeMap<String, Value>,
     log: Vec<(u64, Value)>,
     watches: Vec<UnboundedSender<Bytes>>,
-    events: BTreeMap<String, Value>,
     lag: Duration,
     list_delay: Duration,
     lists_to_fail: u32,
     watches_to_refuse: u32,
     lists: u32,
-    refuses_events: bool,
 }
 
 impl Stub {
@@ -94,11 +91,6 @@ impl Stub {
         self.state().watches_to_refuse = count;
     }
 
-    /// Events are forbidden from now on.
-    pub fn refuse_events(&self) {
-        self.state().refuses_events = true;
-    }
-
     /// Every open watch ends.
     pub fn drop_watches(&self) {
         self.state().watches.clear();
@@ -129,9 +121,6 @@ impl Stub {
 
     async fn answer(self, request: Request<Body>) -> Answer {
         let (path, query) = (request.uri().path().to_owned(), request.uri().query().unwrap_or_default().to_owned());
-        if path.contains("/events") {
-            return self.answer_event(path, request).await;
-        }
         assert!(path.ends_with("/configmaps"), "the stub does not serve {path}");
         if query.contains("watch=true") {
             let version = query.split('&').find_map(|pair| pair.strip_prefix("resourceVersion=")).unwrap();
@@ -165,49 +154,6 @@ impl Stub {
         }
         state.watches.push(sender);
         Response::new(UnsyncBoxBody::new(StreamBody::new(receiver.map(|line| Ok(Frame::data(line))))))
-    }
-
-    async fn answer_event(self, path: String, request: Request<Body>) -> Answer {
-        let method = request.method().clone();
-        let bytes = request.into_body().collect().await.unwrap().to_bytes();
-        let body: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        let mut state = self.state();
-        state.revision += 1;
-        let version = state.revision.to_string();
-        if state.refuses_events {
-            return plain(403, &status(403, "Forbidden", "no events"));
-        }
-        let name = body["metadata"]["name"].as_str().map(|name| format!("{path}/{name}"));
-        match (method, name) {
-            (Method::POST, Some(name)) if state.events.contains_key(&name) => {
-                plain(409, &status(409, "AlreadyExists", "the event exists"))
-            }
-            (Method::POST, Some(name)) => {
-                state.events.insert(name.clone(), body);
-                let created = state.events.get_mut(&name).unwrap();
-                created["metadata"]["resourceVersion"] = version.into();
-                plain(201, created)
-            }
-            (Method::GET, _) => match state.events.get(&path) {
-                Some(event) => plain(200, event),
-                None => plain(404, &status(404, "NotFound", "no such event")),
-            },
-            (Method::PATCH, _) => {
-                let event = state.events.get_mut(&path).unwrap();
-                if body["metadata"]["resourceVersion"] != event["metadata"]["resourceVersion"] {
-                    return plain(409, &status(409, "Conflict", "the event has changed"));
-                }
-                merge(event, &body);
-                event["metadata"]["resourceVersion"] = version.into();
-                plain(200, event)
-            }
-            (method, _) => panic!("the stub does not serve {method} {path}"),
-        }
-    }
-
-    /// The Events that there are, by path.
-    pub fn events(&self) -> BTreeMap<String, Value> {
-        self.state().events.clone()
     }
 }
 

@@ -13,7 +13,7 @@ use tower::Service as _;
 use crate::embedded::{self, request};
 use crate::measure::{self, Rounds, process_cpu, thread_cpu};
 use crate::objects::{Crate, Sample as _};
-use crate::real::{self, Extras, RealServer};
+use crate::real::{self, RealServer};
 use crate::report::{Table, grouped, milliseconds};
 use crate::start::establish;
 use crate::transport::{Error, Https, Transport as _};
@@ -37,7 +37,7 @@ pub async fn table() -> Result<Table, Error> {
     fill(&https).await?;
     let reference = match real::assets() {
         Some(assets) => {
-            let started = RealServer::start(&assets, Extras { history: false, controllers: false }).await?;
+            let started = RealServer::start_new(&assets).await?;
             fill(&started.1).await?;
             Some(started)
         }

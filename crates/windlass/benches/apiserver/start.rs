@@ -12,7 +12,7 @@ use crate::embedded::request;
 use crate::list::{answer, json};
 use crate::measure::{Rounds, resident};
 use crate::objects::{self, Crate};
-use crate::real::{self, Extras, RealServer};
+use crate::real::{self, RealServer};
 use crate::report::{Table, megabytes, milliseconds};
 use crate::transport::{Error, Https};
 use crate::up::Up;
@@ -80,7 +80,7 @@ impl Starts {
 
     async fn start_theirs(&mut self, assets: &Path) -> Result<(), Error> {
         let began = Instant::now();
-        let (server, https) = RealServer::start(assets, Extras { history: false, controllers: false }).await?;
+        let (server, https) = RealServer::start_new(assets).await?;
         self.first_answer.push(began.elapsed().as_secs_f64());
         let mut sum = 0;
         for pid in server.pids() {

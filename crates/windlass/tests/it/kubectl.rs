@@ -26,7 +26,7 @@ use script::{Part, Script};
 /// The oldest client whose words are the ones in the files.
 const MINOR_MIN: u32 = 32;
 /// No command of a transcript should need a tenth of it, on a busy machine.
-const COMMAND_LIMIT: Duration = Duration::from_secs(120);
+const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
 /// One test for each topic, so that one can be asked for; and one that no file is forgotten.
 macro_rules! topics {

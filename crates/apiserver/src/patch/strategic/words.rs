@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// The type that a value has in Go.
-pub(super) fn go_type(value: &Value) -> &'static str {
+pub(crate) fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "%!s(<nil>)",
         Value::Bool(_) => "bool",
@@ -16,7 +16,7 @@ pub(super) fn go_type(value: &Value) -> &'static str {
 }
 
 /// A value as Go's `%v` prints it.
-pub(super) fn go_value(value: &Value) -> String {
+pub(crate) fn go_value(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
         Value::String(text) => text.clone(),
@@ -35,4 +35,29 @@ pub(super) fn go_list(items: &[Value]) -> String {
 pub(super) fn go_map(fields: &Map<String, Value>) -> String {
     let fields: Vec<String> = fields.iter().map(|(name, value)| format!("{name}:{}", go_value(value))).collect();
     format!("map[{}]", fields.join(" "))
+}
+
+/// What is said when a tree of values does not fit a Go type, made of what is said when JSON text does not.
+pub(crate) fn unrestored(why: String) -> String {
+    let parts = why.strip_prefix("json: cannot unmarshal ").and_then(|rest| {
+        let (found, rest) = rest.split_once(" into Go ")?;
+        Some((found, rest.rsplit_once(" of type ")?.1))
+    });
+    let Some((found, wanted)) = parts else { return why };
+    let found = match found {
+        "array" => "slice",
+        "object" => "map",
+        "number" => "int64",
+        number if number.starts_with("number ") => "float64",
+        other => other,
+    };
+    match (found, wanted) {
+        ("int64", "string") | ("float64", "string" | "int32" | "int64") => {
+            format!("cannot convert {found} to {wanted}")
+        }
+        (_, "string" | "bool" | "int32" | "int64" | "float64") => format!("unrecognized type: {wanted}"),
+        (_, map) if map.starts_with("map[") => format!("cannot restore map from {found}"),
+        (_, slice) if slice.starts_with("[]") => format!("cannot restore slice from {found}"),
+        _ => format!("cannot restore struct from: {found}"),
+    }
 }

@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Operator, Requirement, key_problems};
+use super::{Operator, Requirement};
 use crate::field::quote;
+use crate::meta::format;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token<'a> {
@@ -96,7 +97,7 @@ impl<'a> Parser<'a> {
             Token::Word(key) => key,
             other => return Err(format!("found '{}', expected: identifier", other.text())),
         };
-        let wrong = key_problems(key);
+        let wrong = format::is_qualified_name(key);
         if !wrong.is_empty() {
             return Err(format!("<nil>: Invalid value: {}: {}", quote(key), wrong.join("; ")));
         }

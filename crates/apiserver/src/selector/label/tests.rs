@@ -62,7 +62,10 @@ fn what_cannot_be_read_is_refused_in_the_words_of_a_real_server() {
     refuses(",a", "found ',', expected: !, identifier, or 'end of string'");
     refuses("a=b=c", "found '=', expected: ',' or 'end of string'");
     refuses("!a in (x)", "found 'in', expected: ',' or 'end of string'");
-    refuses("a=-b", &format!("unable to parse requirement: values[0][a]: Invalid value: \"-b\": {VALUE_FORMAT}"));
+    let format = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start \
+        and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is \
+        '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+    refuses("a=-b", &format!("unable to parse requirement: values[0][a]: Invalid value: \"-b\": {format}"));
 }
 
 #[test]

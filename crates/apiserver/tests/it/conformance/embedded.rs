@@ -1,20 +1,31 @@
 //! Our server: in-process, and behind its HTTPS listener.
 
+use std::net::{Ipv4Addr, SocketAddr};
+
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http_body_util::{BodyExt as _, Full};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tower::ServiceExt as _;
+use windlass_apiserver::listen::auth::Token;
+use windlass_apiserver::listen::tls::Authority;
+use windlass_apiserver::listen::{Limits, Listener, serve};
 use windlass_apiserver::{ApiServer, Options};
 
-use super::transport::{Answer, Error, Transport};
+use super::transport::{Answer, Error, Https, Transport};
+
+/// With the controllers that a cluster has, or a bare server.
+fn server(controllers: bool) -> ApiServer {
+    ApiServer::new(Options { controllers, ..Options::default() })
+}
 
 /// A server of one's own, without a socket.
 pub struct InProcess(ApiServer);
 
 impl InProcess {
-    /// With the controllers that a cluster has, or a bare server.
     pub fn new(controllers: bool) -> Self {
-        Self(ApiServer::new(Options { controllers, ..Options::default() }))
+        Self(server(controllers))
     }
 }
 
@@ -25,4 +36,17 @@ impl Transport for InProcess {
             Ok(answer.map(|body| body.map_err(Error::from).boxed_unsync()))
         })
     }
+}
+
+/// The way to a new server through its listener. It ends with the runtime.
+pub async fn over_https(controllers: bool) -> Result<Https, Error> {
+    let server = server(controllers);
+    let authority = Authority::new(server.now())?;
+    let token = Token::generate()?;
+    let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+    let listener = Listener::bind(anywhere, &authority, Some(token.clone()), Limits::default()).await?;
+    let port = listener.address().port();
+    let root = CertificateDer::from_pem_slice(authority.certificate_pem().as_bytes())?;
+    tokio::spawn(serve(server, listener, std::future::pending()));
+    Https::connect(port, vec![root], token.secret()).await
 }

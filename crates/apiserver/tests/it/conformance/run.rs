@@ -16,7 +16,7 @@ use super::{path, show};
 
 /// How long a step waits for what must come; on a paused clock this takes no time. The slowest are a bookmark on a quiet watch (once a
 /// minute) and a real garbage collector (it looks for new kinds every 30 seconds).
-const DEADLINE: Duration = Duration::from_secs(90);
+const DEADLINE: Duration = Duration::from_secs(150);
 const POLL: Duration = Duration::from_millis(40);
 
 /// What was seen at a step.
@@ -28,7 +28,11 @@ pub struct Seen {
 
 /// Runs a case; `number` keeps its namespace and API group apart from those of other cases.
 pub async fn case(case: &Case, number: usize, transport: &dyn Transport) -> Result<Vec<Seen>, String> {
-    let mut runner = Runner::new(transport, number);
+    steps(case, Runner::new(transport, number)).await
+}
+
+/// Runs all steps of a case.
+pub async fn steps(case: &Case, mut runner: Runner<'_>) -> Result<Vec<Seen>, String> {
     if case.namespaced {
         runner.make_namespace().await?;
     }
@@ -41,12 +45,16 @@ pub async fn case(case: &Case, number: usize, transport: &dyn Transport) -> Resu
     Ok(seen)
 }
 
-struct Runner<'a> {
+/// One case on its way.
+pub struct Runner<'a> {
     transport: &'a dyn Transport,
     variables: BTreeMap<String, String>,
     mask: Mask,
     watches: BTreeMap<String, Frames>,
-    last: Value,
+    /// The latest answer, as it came.
+    pub last: Value,
+    /// Whether other cases have the same API group, and one of them may have defined its kinds already.
+    shared_group: bool,
 }
 
 struct Got {
@@ -56,28 +64,41 @@ struct Got {
 }
 
 impl<'a> Runner<'a> {
-    fn new(transport: &'a dyn Transport, number: usize) -> Self {
+    /// A case that has a namespace and an API group of its own.
+    pub fn new(transport: &'a dyn Transport, number: usize) -> Self {
+        Self::with_group(transport, number, &format!("g{number:04}.example.com"), false)
+    }
+
+    /// A case that has a namespace of its own and shares an API group with others.
+    pub fn sharing_group(transport: &'a dyn Transport, number: usize, group: &str) -> Self {
+        Self::with_group(transport, number, group, true)
+    }
+
+    fn with_group(transport: &'a dyn Transport, number: usize, group: &str, shared_group: bool) -> Self {
         let mut runner = Self {
             transport,
             variables: BTreeMap::new(),
             mask: Mask::default(),
             watches: BTreeMap::new(),
             last: Value::Null,
+            shared_group,
         };
-        for (name, value) in [("NS", format!("case-{number:04}")), ("GROUP", format!("g{number:04}.example.com"))] {
+        for (name, value) in [("NS", format!("case-{number:04}")), ("GROUP", group.to_owned())] {
             runner.mask.literal(&value, &format!("${name}"));
             runner.variables.insert(name.to_owned(), value);
         }
         runner
     }
 
-    async fn make_namespace(&mut self) -> Result<(), String> {
+    /// Creates the case's namespace.
+    pub async fn make_namespace(&mut self) -> Result<(), String> {
         let body = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.variables["NS"]}});
         let got = self.fetch(&post("/api/v1/namespaces", &body)).await?;
         if got.code == 201 { Ok(()) } else { Err(format!("the case's namespace was refused: {}", got.body)) }
     }
 
-    async fn step(
+    /// Does a step; what was to be seen, if there is something to see.
+    pub async fn step(
         &mut self,
         action: &Action,
         expect: Option<&Expect>,
@@ -140,7 +161,7 @@ impl<'a> Runner<'a> {
             "spec": {"group": group, "scope": scope, "versions": [version],
                 "names": {"plural": format!("{singular}s"), "singular": singular, "kind": kind, "listKind": format!("{kind}List")}}});
         let got = self.fetch(&post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", &crd)).await?;
-        if got.code != 201 {
+        if got.code != 201 && !(got.code == 409 && self.shared_group) {
             return Err(format!("the definition was refused: {}", got.body));
         }
         let mut served = get(&format!("/apis/{group}/v1/{singular}s"));
@@ -154,7 +175,8 @@ impl<'a> Runner<'a> {
         loop {
             let got = self.fetch(request).await?;
             let done = match &request.until {
-                None => true,
+                // A real server is busy for a moment after a definition has changed.
+                None => got.body["message"] != "storage is (re)initializing",
                 Some(Until::Code(code)) => got.code == *code,
                 Some(Until::Present(path)) => path::get(&got.body, path)?.is_some(),
                 Some(Until::Absent(path)) => path::get(&got.body, path)?.is_none(),

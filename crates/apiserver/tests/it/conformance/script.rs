@@ -26,17 +26,49 @@ pub struct Script {
 }
 
 /// A sequence of requests that shows one behaviour.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Case {
     pub title: String,
     pub line: usize,
     /// Why only our server can run it.
     pub only_embedded: Option<String>,
-    /// Whether a real server needs its controllers (garbage collection, namespace deletion) for it.
-    pub needs_controllers: bool,
+    pub marks: Vec<Mark>,
     pub steps: Vec<Step>,
     /// Whether a namespace must be made for it.
     pub namespaced: bool,
+}
+
+/// What a case needs.
+#[derive(Debug, PartialEq, Clone, Copy)]
+pub enum Mark {
+    /// A real server needs its controllers (garbage collection, namespace deletion).
+    Controllers,
+    /// It is about clients that come from outside.
+    Listener,
+    /// It waits for what happens once a minute. On a paused clock it does not wait.
+    Slow,
+}
+
+impl Mark {
+    fn read(line: &str) -> Option<Self> {
+        match line {
+            "needs controllers" => Some(Self::Controllers),
+            "needs a listener" => Some(Self::Listener),
+            "slow" => Some(Self::Slow),
+            _ => None,
+        }
+    }
+}
+
+impl Case {
+    pub fn is(&self, mark: Mark) -> bool {
+        self.marks.contains(&mark)
+    }
+
+    /// Whether it runs on a server with controllers.
+    pub fn controlled(&self) -> bool {
+        self.is(Mark::Controllers) || self.only_embedded.is_some()
+    }
 }
 
 #[derive(Debug, PartialEq)]
@@ -182,22 +214,15 @@ impl Reader<'_> {
     }
 
     fn case(&mut self, title: &str, line: usize) -> Result<Case, String> {
-        let mut case = Case {
-            title: title.to_owned(),
-            line,
-            only_embedded: None,
-            needs_controllers: false,
-            steps: Vec::new(),
-            namespaced: false,
-        };
+        let mut case = Case { title: title.to_owned(), line, ..Case::default() };
         while let Some(text) = self.peek() {
             if text.starts_with("### ") {
                 break;
             } else if let Some(why) = text.strip_prefix("only embedded: ") {
                 case.only_embedded = Some(why.to_owned());
                 self.at += 1;
-            } else if text == "needs controllers" {
-                case.needs_controllers = true;
+            } else if let Some(mark) = Mark::read(text) {
+                case.marks.push(mark);
                 self.at += 1;
             } else if text.starts_with("> ") {
                 case.steps.push(self.step()?);
@@ -368,7 +393,7 @@ only embedded: the collector is another program
         assert_eq!(titles, ["A name can be used once", "An object goes away by itself"]);
         assert_eq!(script.cases[0].steps.len(), 4);
         assert!(script.cases[0].namespaced && !script.cases[1].namespaced);
-        assert!(script.cases[1].needs_controllers && !script.cases[0].needs_controllers);
+        assert!(script.cases[1].is(Mark::Controllers) && script.cases[0].marks.is_empty());
         assert_eq!(script.cases[1].only_embedded.as_deref(), Some("the collector is another program"));
     }
 

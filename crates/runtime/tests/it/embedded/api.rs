@@ -18,7 +18,7 @@ fn a_client_is_made_from_the_server_itself() {
         assert_eq!((version.major.as_str(), version.minor.as_str()), ("1", "36"));
         let namespaces: Api<Namespace> = Api::all(client);
         let names: Vec<String> =
-            namespaces.list(&ListParams::default()).await.unwrap().iter().map(|n| n.name_any()).collect();
+            namespaces.list(&ListParams::default()).await.unwrap().iter().map(ResourceExt::name_any).collect();
         assert_eq!(names, ["default", "kube-node-lease", "kube-public", "kube-system"]);
     });
 }
@@ -126,7 +126,8 @@ fn a_collection_is_deleted_by_its_labels() {
         }
         let red = ListParams::default().labels("colour=red");
         maps.delete_collection(&DeleteParams::default(), &red).await.unwrap().left().unwrap();
-        let left: Vec<String> = maps.list(&ListParams::default()).await.unwrap().iter().map(|m| m.name_any()).collect();
+        let left: Vec<String> =
+            maps.list(&ListParams::default()).await.unwrap().iter().map(ResourceExt::name_any).collect();
         assert_eq!(left, ["b"]);
     });
 }

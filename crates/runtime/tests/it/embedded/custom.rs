@@ -3,7 +3,7 @@
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
-use kube::{Api, CustomResourceExt, ResourceExt, discovery};
+use kube::{Api, CustomResourceExt, discovery};
 use serde_json::json;
 
 use super::fleet::{self, Fleet, FleetStatus, fleet};

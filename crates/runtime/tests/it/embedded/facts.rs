@@ -1,14 +1,11 @@
 //! What a client relies on, one fact at a time: kube's, and those of whoever reads frames.
 
-use std::time::Duration;
-
-use futures::StreamExt;
 use http::Request;
 use http_body_util::BodyExt;
 use k8s_openapi::api::core::v1::ConfigMap;
+use kube::ResourceExt;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::watcher;
-use kube::{Resource, ResourceExt};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

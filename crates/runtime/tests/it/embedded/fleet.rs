@@ -20,7 +20,6 @@ use windlass_runtime::cache::Cache;
 use windlass_runtime::chance::Seed;
 use windlass_runtime::clock::Clock;
 use windlass_runtime::events::{Kind, Notice, Recorder};
-use windlass_runtime::key::Key;
 use windlass_runtime::runner::{Ctx, Options, Order, Outcome, Runner, Summary};
 use windlass_runtime::trace::TraceLog;
 use windlass_runtime::watch::Watch;
@@ -299,8 +298,4 @@ pub fn state(server: &ApiServer) -> Vec<String> {
 pub fn starts(trace: &TraceLog) -> Vec<String> {
     let lines = trace.lines().into_iter();
     lines.filter_map(|line| line.split_once(" started ").map(|(_, key)| key.to_owned())).collect()
-}
-
-pub fn key(name: &str) -> Key {
-    Key::namespaced("default", name)
 }

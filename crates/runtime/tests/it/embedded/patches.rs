@@ -40,8 +40,8 @@ fn a_merge_patch_and_a_json_patch_and_a_strategic_patch_do_the_same() {
     for patch in patches {
         cluster(|world| async move {
             create(&world).await;
-            let patched = world.api::<ConfigMap>().patch("a", &PatchParams::default(), &patch).await.unwrap();
-            assert_eq!(data(&patched), json!({"keep": "1", "new": "1"}), "{patch:?}");
+            let after = world.api::<ConfigMap>().patch("a", &PatchParams::default(), &patch).await.unwrap();
+            assert_eq!(data(&after), json!({"keep": "1", "new": "1"}), "{patch:?}");
         });
     }
 }

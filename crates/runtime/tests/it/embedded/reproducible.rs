@@ -36,11 +36,11 @@ fn run(seed: Seed, permuted: bool, fleets: u32) -> Left {
         let order = if permuted { Order::Permuted(seed.stream("order")) } else { Order::Fifo };
         let run = Run { client: world.client(), clock: &world.clock, seed, order, trace: &trace };
         let script = disturb(&world, fleets);
-        run.until(async {
+        let done = Box::pin(async {
             script.await;
             fleet::settled(world.client()).await;
-        })
-        .await;
+        });
+        run.until(done).await;
         sleep(1).await;
         let log = [changes.lines(), trace.lines()].concat();
         let objects = world.server.store().count("configmaps") + world.server.store().count("fleets.test.windlass.dev");

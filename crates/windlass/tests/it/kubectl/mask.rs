@@ -4,12 +4,11 @@ use std::path::Path;
 
 use regex::Regex;
 
-/// Columns of tables, and words of descriptions, below and behind which there is an age.
-const AGES: [&str; 6] = ["AGE", "LAST SEEN", "FIRST SEEN", "DURATION", "Age", "Age:"];
-
 /// What is replaced.
 pub struct Mask {
     rules: Vec<(Regex, &'static str)>,
+    /// A column of ages.
+    age_header: Regex,
     age: Regex,
     folder: String,
 }
@@ -21,18 +20,24 @@ impl Mask {
             (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "<uid>"),
             (r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z| \+0000)", "<time>"),
             (r"\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d \+0000", "<time>"),
+            (r"(?m)^(Age: +)\S+", "${1}0s"),
+            (r"\(x(\d+) over \w+\)", "(x$1 over 0s)"),
             (r#"(?i)("?resource ?version"?: *"?)\d+"#, "${1}<version>"),
             (r"(https://127\.0\.0\.1):\d+", "${1}:<port>"),
             // The alphabet of generated names: no vowels, nothing that looks like another character. As long as it was.
             (r"-[bcdfghjklmnpqrstvwxz2456789]{5}\b", "-xxxxx"),
+            (r"/kubectl-edit-\d+", "/kubectl-edit"),
             (r"/(LIVE|MERGED)-\d+/", "/$1/"),
             // Newer clients are warned of nothing, older ones of the distance to the server.
             (r"(?m)^WARNING: version difference between client .*\n", ""),
+            // Clients of 1.34 and newer say from which namespace.
+            (r"(?m)^(.* deleted) from \S+ namespace", "$1"),
             (r"(?m)[ \t]+$", ""),
         ];
         let rules = rules.map(|(pattern, with)| (Regex::new(pattern).unwrap(), with)).into_iter().collect();
-        let age = Regex::new(r"^(<invalid>|(\d+(ms|s|m|h|d))+)( +|$)").unwrap();
-        Self { rules, age, folder: folder.display().to_string() }
+        let age_header = Regex::new(r"(?:^|\s)(AGE|LAST SEEN|FIRST SEEN|DURATION|Age)(?:  |$)").unwrap();
+        let age = Regex::new(r"^(<invalid>|(\d+[smhdy])+)( +|$)").unwrap();
+        Self { rules, age_header, age, folder: folder.display().to_string() }
     }
 
     /// Hides it, and the blanks at the ends of lines.
@@ -51,11 +56,9 @@ impl Mask {
         let mut columns: Vec<usize> = Vec::new();
         let mut out = String::new();
         for line in output.lines() {
-            let headers = positions(line);
-            if line.is_empty() {
-                columns.clear();
-            } else if !headers.is_empty() {
-                columns = headers;
+            if line.is_empty() || self.age_header.is_match(line) {
+                let headers = self.age_header.captures_iter(line).filter_map(|header| header.get(1));
+                columns = headers.map(|header| header.start()).collect();
             }
             let mut line = line.to_owned();
             for &column in &columns {
@@ -68,29 +71,6 @@ impl Mask {
         }
         out
     }
-}
-
-/// Where ages are in this line and in the ones below it, when it is a header (or a line of a description that has one).
-fn positions(line: &str) -> Vec<usize> {
-    let mut starts = Vec::new();
-    let mut before = "  ";
-    for (index, _) in line.char_indices() {
-        let word = line.get(index..).unwrap_or_default();
-        let begins = before.ends_with("  ") || index == 0;
-        before = line.get(..=index).unwrap_or(before);
-        if !begins {
-            continue;
-        }
-        let header = AGES
-            .iter()
-            .find(|age| word.strip_prefix(**age).is_some_and(|rest| rest.is_empty() || rest.starts_with("  ")));
-        match header {
-            Some(&"Age:") => starts.push(index + word.find(|c: char| c.is_ascii_digit()).unwrap_or(0)),
-            Some(_) => starts.push(index),
-            None => {}
-        }
-    }
-    starts
 }
 
 #[test]
@@ -106,6 +86,10 @@ fn what_changes_is_hidden_and_what_does_not_is_kept() {
     check("NAME  DATA   AGE\na     1      1m13s", "NAME  DATA   AGE\na     1      0s");
     check("LAST SEEN   TYPE\n7s          Normal\n", "LAST SEEN   TYPE\n0s          Normal");
     check("Name:  a\nAge:   7s\nFor:   7s", "Name:  a\nAge:   0s\nFor:   7s");
+    check(
+        "  Age             From\n  ----            ----\n  3s (x2 over 5s)  me\n",
+        "  Age             From\n  ----            ----\n  0s (x2 over 0s)  me",
+    );
     check("timeout: 30s", "timeout: 30s");
     check(
         "  resourceVersion: \"17\"\n  uid: 01234567-89ab-cdef-0123-456789abcdef",
