@@ -155,8 +155,11 @@ impl ApiServer {
                 return Ok(Deleted::Waits(Shown::Stored(entry)));
             }
             let committed = if gone {
-                let answered = if &*kind.resource == "pods" { object } else { current.clone() };
-                self.commit_removal(kind, &entry, &current).await?.map(|gone| Deleted::Gone(gone, answered))
+                let mut answered = if &*kind.resource == "pods" { object } else { current.clone() };
+                self.commit_removal(kind, &entry, &current).await?.map(|gone| {
+                    metadata(&mut answered).insert("resourceVersion".into(), gone.revision.to_string().into());
+                    Deleted::Gone(gone, answered)
+                })
             } else {
                 let object = Self::to_stored(kind, object);
                 let expect = Expect::Revision(entry.revision);

@@ -104,8 +104,9 @@ impl Applied<'_> {
             super::create::drop_status(kind, &mut object);
         }
         check_place(self.call, &object)?;
-        ApiServer::shape(kind, &mut object, FieldValidation::Ignore, Vec::new(), warnings)
+        ApiServer::fit(kind, &mut object, FieldValidation::Ignore, Vec::new(), warnings)
             .map_err(|unfit| unfit.in_body(kind))?;
+        ApiServer::fill_applied(kind, &mut object);
         Ok(object)
     }
 }

@@ -105,6 +105,20 @@ impl ApiServer {
     /// Fills in defaults.
     pub(crate) fn fill(kind: &Kind, object: &mut Value) {
         schema::default::fill(object, &kind.schema);
+        Self::omit_empty(kind, object);
+    }
+
+    /// Fills in defaults after an apply. A null that a configuration has for a custom resource is not overlooked.
+    pub(crate) fn fill_applied(kind: &Kind, object: &mut Value) {
+        if kind.is_custom() {
+            schema::default::fill_applied(object, &kind.schema);
+            Self::omit_empty(kind, object);
+        } else {
+            Self::fill(kind, object);
+        }
+    }
+
+    fn omit_empty(kind: &Kind, object: &mut Value) {
         if let Origin::Builtin(builtin) = &kind.origin {
             (builtin.default)(object);
             schema::omit::empty(object, &kind.schema);
@@ -195,6 +209,9 @@ impl ApiServer {
             // A real server asks twice, and lists the causes twice.
             let changed = meta::validate_update(metadata, &old["metadata"]);
             errors.extend(changed.iter().cloned().chain(changed.clone()));
+            if subresource.is_empty() && VALIDATED_AGAIN.contains(&&*kind.resource) {
+                errors.extend(meta::validate(metadata, kind.namespaced, name_rule(kind, Some(old))));
+            }
         }
         errors.extend(kind.problems(object, old, subresource));
         if errors.is_empty() { Ok(()) } else { Err(Self::invalid(kind, object, &errors)) }
@@ -320,6 +337,22 @@ fn attributes<'a>(
         namespace_labels,
     }
 }
+
+/// The built-in resources whose updates are also judged as if they were created, which shows in the number of causes.
+const VALIDATED_AGAIN: [&str; 12] = [
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "clusterroles.rbac.authorization.k8s.io",
+    "configmaps",
+    "endpoints",
+    "nodes",
+    "persistentvolumeclaims",
+    "rolebindings.rbac.authorization.k8s.io",
+    "roles.rbac.authorization.k8s.io",
+    "secrets",
+    "serviceaccounts",
+    "services",
+    "statefulsets.apps",
+];
 
 /// Why an object does not fit its kind.
 pub(crate) enum Unfit {
