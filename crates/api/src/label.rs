@@ -67,7 +67,8 @@ keys! {
 
     /// The release of a cluster whose defaults are `ConfigMap`s, without a `v`. Written by people, on the Cluster; read by us:
     /// a change of it is an update.
-    RELEASE_VERSION: KubernetesVersion = "release.giantswarm.io/version", |version| version.bare().to_string();
+    RELEASE_VERSION: KubernetesVersion = "release.giantswarm.io/version",
+        |version| version.label().to_string().trim_start_matches('v').to_owned();
 
     /// The Job that a Pod belongs to. Written by Kubernetes; read by us and by people who look for the attempts of an update.
     JOB_NAME: ObjectName = "job-name";
@@ -110,7 +111,7 @@ mod tests {
         let labels = BTreeMap::from([DISTRIBUTION_VERSION.entry(&version), RELEASE_VERSION.entry(&version)]);
 
         assert_eq!(labels[DISTRIBUTION_VERSION.name], "v1.16.7_vmware.1-guest.1");
-        assert_eq!(labels[RELEASE_VERSION.name], "1.16.7+vmware.1-guest.1");
+        assert_eq!(labels[RELEASE_VERSION.name], "1.16.7---vmware.1-guest.1", "a plus cannot be in a label");
         assert_eq!(DISTRIBUTION_VERSION.get(&labels).unwrap().as_ref(), Some(&version));
         assert_eq!(RELEASE_VERSION.get(&labels).unwrap().as_ref(), Some(&version));
     }

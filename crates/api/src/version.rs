@@ -5,7 +5,7 @@
 //! | spelling | where | written by |
 //! |---|---|---|
 //! | `v1.24.9+vmware.1-tkg.1` | fields, the canonical one | `Display` |
-//! | `1.24.9+vmware.1-tkg.1` | versions of packages, releases in labels | [`KubernetesVersion::bare`] |
+//! | `1.24.9+vmware.1-tkg.1` | versions of packages | [`KubernetesVersion::bare`] |
 //! | `v1.24.9---vmware.1-tkg.1` | names and labels of releases | [`KubernetesVersion::label`] |
 //! | `v1.24.9_vmware.1-tkg.1` | tags of images, the label of a node | [`KubernetesVersion::tag`] |
 //! | `21-0-0` | names of release `ConfigMap`s, after the kind | [`KubernetesVersion::dashed`] |
