@@ -12,7 +12,8 @@ keys! {
     /// The update that a Machine of the control plane takes part in. Written by the Job, which removes it at the end; read by
     /// the Job: another id than its own stops it.
     MACHINE_UPDATE_ID: UpdateId = "upgrade.cluster-api.vmware.com/id";
-    /// The name of the first in a row of Machines that replaced each other. Written by the Job; read by it, to name the next.
+    /// The base of a Machine's name, which all share that replace each other in a row. Written by us with the first of them,
+    /// and by the Job where it is missing (it is then the Machine's own name); read by the Job, to name the next.
     MACHINE_NAME_BASE: MachineName = "upgrade.cluster-api.vmware.com/machine-name-base";
 
     /// What a machine image is made of: a JSON object with the distribution's version, and for Kubernetes, etcd and `CoreDNS`

@@ -12,6 +12,8 @@ keys! {
     CLUSTER_NAME: ClusterName = "cluster.x-k8s.io/cluster-name";
     /// On Machines of the control plane. Written by whoever creates them; read by us to tell them from workers.
     CONTROL_PLANE: Present = "cluster.x-k8s.io/control-plane";
+    /// The `MachineDeployment` that a Machine or `MachineSet` belongs to. Written by Cluster API; read by us, for the pool.
+    DEPLOYMENT_NAME: ObjectName = "cluster.x-k8s.io/deployment-name";
     /// On what Cluster API derives from `Cluster.spec.topology`. Written by Cluster API; read by us, who then leave the
     /// object alone.
     TOPOLOGY_OWNED: Present = "topology.cluster.x-k8s.io/owned";
