@@ -167,13 +167,14 @@ const BASE: Builtin = Builtin {
 };
 
 /// The built-in kinds.
-static ALL: [Builtin; 45] = [
+static ALL: [Builtin; 46] = [
     core::NAMESPACE,
     core::CONFIG_MAP,
     core::SECRET,
     core::NODE,
     core::POD,
     core::POD_TEMPLATE,
+    core::REPLICATION_CONTROLLER,
     core::SERVICE,
     core::SERVICE_ACCOUNT,
     core::EVENT,

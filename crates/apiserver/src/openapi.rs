@@ -189,3 +189,41 @@ fn add_paths(kind: &Kind, paths: &mut Map<String, Value>) {
 pub(crate) fn digest(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tags and contents of a message whose fields are all short, and strings or messages.
+    fn fields(mut message: &[u8]) -> Vec<(u8, &[u8])> {
+        let mut found = Vec::new();
+        while let [tag, length, rest @ ..] = message {
+            let (content, next) = rest.split_at(usize::from(*length));
+            found.push((*tag, content));
+            message = next;
+        }
+        assert!(message.is_empty());
+        found
+    }
+
+    #[test]
+    fn the_empty_document_is_well_formed() {
+        let document = fields(V2_EMPTY);
+        let tags: Vec<u8> = document.iter().map(|(tag, _)| tag >> 3).collect();
+        assert_eq!(tags, [1, 2, 8, 9]);
+        assert_eq!(document[0].1, b"2.0");
+        assert_eq!(fields(document[1].1), [(0x0a, &b"Kubernetes"[..]), (0x12, &b"-"[..])]);
+    }
+
+    #[test]
+    fn version_2_is_answered_in_the_form_that_is_asked_for() {
+        for (accept, type_) in [
+            (None, "application/json"),
+            (Some("application/json"), "application/json"),
+            (Some("application/com.github.proto-openapi.spec.v2@v1.0+protobuf"), V2_ANSWERED),
+            (Some(V2_ANSWERED), V2_ANSWERED),
+        ] {
+            assert_eq!(v2(accept).headers()["content-type"], type_, "{accept:?}");
+        }
+    }
+}

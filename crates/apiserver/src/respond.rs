@@ -146,7 +146,7 @@ impl ApiServer {
         let answer = self.call_verb(&parts.method, path, &call).await;
         // Even after a refusal: an earlier client may have hung up in the middle.
         self.settle().await;
-        let mut response = answer?;
+        let mut response = answer.unwrap_or_else(|refusal| body::refusal(&refusal));
         if let Some(deprecation) = call.kind.deprecation() {
             body::warn(&mut response, &[deprecation]);
         }

@@ -98,6 +98,23 @@ pub(super) const POD_TEMPLATE: Builtin = Builtin {
     ..BASE
 };
 
+pub(super) const REPLICATION_CONTROLLER: Builtin = Builtin {
+    kind: "ReplicationController",
+    plural: "replicationcontrollers",
+    singular: "replicationcontroller",
+    short_names: &["rc"],
+    categories: &["all"],
+    definition: "io.k8s.api.core.v1.ReplicationController",
+    status: true,
+    scale: true,
+    generation: true,
+    selectable_fields: &["status.replicas"],
+    default: default::workload::replication_controller,
+    columns: print::workload::REPLICA_SET_COLUMNS,
+    row: print::workload::replication_controller,
+    ..BASE
+};
+
 pub(super) const SERVICE: Builtin = Builtin {
     kind: "Service",
     plural: "services",

@@ -146,7 +146,7 @@ fn show(kind: &Kind, paths: &Scale, object: &Value) -> Value {
     }
     let selector = match &paths.selector {
         Some(path) => at(path).as_str().map(str::to_owned),
-        None => LabelSelector::from_object(Some(&object["spec"]["selector"])).ok().map(|selector| selector.to_string()),
+        None => own_selector(kind, &object["spec"]["selector"]).map(|selector| selector.to_string()),
     };
     if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
         shown["status"]["selector"] = selector.into();
@@ -191,4 +191,11 @@ fn put(object: &mut Value, path: &[String], value: Value) {
         at = &mut at[field.as_str()];
     }
     *at = value;
+}
+
+/// The selector of a built-in kind: an object, or the plain labels that the oldest of them has.
+fn own_selector(kind: &Kind, selector: &Value) -> Option<LabelSelector> {
+    let plain = json!({"matchLabels": selector});
+    let selector = if kind.kind == "ReplicationController" { &plain } else { selector };
+    LabelSelector::from_object(Some(selector)).ok()
 }

@@ -78,7 +78,8 @@ impl ApiServer {
         let options = delete_options(call)?;
         let deletion = Deletion::by_client(call, &options);
         let mut warnings = Vec::new();
-        let deleted = self.delete_with_warnings(&call.kind, &call.key(), &deletion, &mut warnings).await?;
+        let deleted = self.delete_with_warnings(&call.kind, &call.key(), &deletion, &mut warnings).await;
+        let deleted = deleted.map_err(|refusal| refusal.with_warnings(&warnings))?;
         let mut response = match &deleted {
             Deleted::Waits(shown) => self.show(call, StatusCode::OK, shown)?,
             Deleted::Gone(_, object) if returns_object(&call.kind) => {

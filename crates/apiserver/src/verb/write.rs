@@ -174,8 +174,7 @@ impl ApiServer {
             let shaped = Self::shape(kind, object, FieldValidation::Ignore, Vec::new(), &mut Vec::new());
             shaped.map_err(|unfit| ApiError::internal(&unfit.in_body(kind).message))
         };
-        let admitted = self.admission().mutate(&attributes, object, old, &reshape, warnings).await;
-        admitted.map_err(|refusal| refusal.with_warnings(warnings))
+        self.admission().mutate(&attributes, object, old, &reshape, warnings).await
     }
 
     /// Asks the validating webhooks.
@@ -194,8 +193,7 @@ impl ApiServer {
         let namespace = namespace(intent, name);
         let labels = self.namespace_labels(namespace);
         let attributes = attributes(intent, operation, namespace, name, &labels);
-        let reviewed = self.admission().validate(&attributes, object, old, warnings).await;
-        reviewed.map_err(|refusal| refusal.with_warnings(warnings))
+        self.admission().validate(&attributes, object, old, warnings).await
     }
 
     fn namespace_labels(&self, namespace: &str) -> Vec<(Box<str>, Box<str>)> {

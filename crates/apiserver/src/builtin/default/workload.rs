@@ -36,6 +36,20 @@ pub(in crate::builtin) fn replica_set(object: &mut Value) {
     }
 }
 
+/// `ReplicationController`, the ancestor of `ReplicaSet`: it takes its selector and its labels from its pods.
+pub(in crate::builtin) fn replication_controller(object: &mut Value) {
+    let labels = object["spec"]["template"]["metadata"]["labels"].clone();
+    if labels.is_object() {
+        if let Some(spec) = spec_of(object) {
+            fill(spec, "selector", labels.clone());
+        }
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            fill(metadata, "labels", labels);
+        }
+    }
+    replica_set(object);
+}
+
 /// `DaemonSet`.
 pub(in crate::builtin) fn daemon_set(object: &mut Value) {
     let Some(spec) = spec_of(object) else { return };

@@ -62,6 +62,15 @@ pub(in crate::builtin) fn replica_set(object: &Value, now: Timestamp) -> Vec<Val
     ]
 }
 
+/// `ReplicationController`.
+pub(in crate::builtin) fn replication_controller(object: &Value, now: Timestamp) -> Vec<Value> {
+    let mut row = replica_set(object, now);
+    if let Some(cell) = row.last_mut() {
+        *cell = selector::labels(&object["spec"]["selector"]).into();
+    }
+    row
+}
+
 /// The columns of [`daemon_set`].
 pub(in crate::builtin) const DAEMON_SET_COLUMNS: &[Column] = &[
     Column::NAME,

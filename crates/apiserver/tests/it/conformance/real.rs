@@ -18,7 +18,7 @@ use super::transport::{Error, Https, Transport as _};
 const TOKEN: &str = "conformance";
 /// A start takes a few seconds on two quiet cores.
 const START: Duration = Duration::from_secs(120);
-const POLL: Duration = Duration::from_millis(100);
+const POLL: Duration = Duration::from_millis(20);
 /// The history begins here: version 1 has expired, as it has on every server that has run for a while.
 const HISTORY_START: u32 = 100;
 
@@ -58,6 +58,25 @@ impl Drop for Process {
 impl RealServer {
     /// Starts them, and waits until they answer.
     pub async fn start(assets: &Path, with_controllers: bool) -> Result<(Self, Https), Error> {
+        let mut server = Self::etcd(assets).await?;
+        let aged = tokio::time::timeout(START, server.age()).await;
+        aged.map_err(|_| server.why("etcd did not answer in time"))??;
+        let https = server.serve(assets).await?;
+        if with_controllers {
+            server.spawn(assets, CONTROLLERS, &server.controllers_flags()?)?;
+        }
+        Ok((server, https))
+    }
+
+    /// Starts a server alone, and one whose history begins at the beginning.
+    #[allow(dead_code, reason = "for the benchmark, which shares this file")]
+    pub async fn start_new(assets: &Path) -> Result<(Self, Https), Error> {
+        let mut server = Self::etcd(assets).await?;
+        let https = server.serve(assets).await?;
+        Ok((server, https))
+    }
+
+    async fn etcd(assets: &Path) -> Result<Self, Error> {
         let folder = tempfile::tempdir()?;
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
         let accounts = KeyPair::generate()?;
@@ -74,15 +93,18 @@ impl RealServer {
         let certificate = cert.der().clone();
         let mut server = Self { processes: Vec::new(), folder, port, etcd_port, certificate };
         server.spawn(assets, "etcd", &server.etcd_flags(free_port().await?))?;
-        let started = tokio::time::timeout(START, server.age()).await;
-        started.map_err(|_| server.why("etcd did not answer in time"))??;
-        server.spawn(assets, "kube-apiserver", &server.apiserver_flags())?;
-        let https =
-            tokio::time::timeout(START, server.ready()).await.map_err(|_| server.why("not ready in time"))??;
-        if with_controllers {
-            server.spawn(assets, CONTROLLERS, &server.controllers_flags()?)?;
-        }
-        Ok((server, https))
+        Ok(server)
+    }
+
+    async fn serve(&mut self, assets: &Path) -> Result<Https, Error> {
+        self.spawn(assets, "kube-apiserver", &self.apiserver_flags())?;
+        tokio::time::timeout(START, self.ready()).await.map_err(|_| self.why("not ready in time"))?
+    }
+
+    /// The ids of the processes.
+    #[allow(dead_code, reason = "for the benchmark, which shares this file")]
+    pub fn pids(&self) -> Vec<u32> {
+        self.processes.iter().map(|process| process.0.id()).collect()
     }
 
     fn etcd_flags(&self, peer_port: u16) -> Vec<String> {

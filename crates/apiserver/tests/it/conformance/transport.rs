@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, HeaderValue};
 use http_body::Body as _;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
@@ -26,12 +26,13 @@ pub trait Transport {
 /// A server may close the connection, which others would be using, on a body of this size or on an unknown user.
 const LARGE: u64 = 1 << 20;
 
-/// HTTP/2 over TLS with a bearer token: one connection for all requests and watches.
+/// HTTP/2 over TLS: one connection for all requests and watches.
 pub struct Https {
     sender: http2::SendRequest<Full<Bytes>>,
     config: Arc<ClientConfig>,
     port: u16,
-    token: String,
+    /// What every request brings along, unless the connection itself says who is asking.
+    bearer: Option<HeaderValue>,
 }
 
 impl Https {
@@ -41,11 +42,16 @@ impl Https {
         for root in roots {
             store.add(root)?;
         }
-        let mut config = ClientConfig::builder().with_root_certificates(store).with_no_client_auth();
+        let config = ClientConfig::builder().with_root_certificates(store).with_no_client_auth();
+        Self::with_config(port, config, Some(format!("Bearer {token}").parse()?)).await
+    }
+
+    /// Connects to a server on loopback in the way that `config` says.
+    pub async fn with_config(port: u16, mut config: ClientConfig, bearer: Option<HeaderValue>) -> Result<Self, Error> {
         config.alpn_protocols = vec![b"h2".to_vec()];
         let config = Arc::new(config);
         let sender = connection(port, Arc::clone(&config)).await?;
-        Ok(Self { sender, config, port, token: token.to_owned() })
+        Ok(Self { sender, config, port, bearer })
     }
 }
 
@@ -64,8 +70,9 @@ impl Transport for Https {
             let target = request.uri().to_string();
             *request.uri_mut() = format!("https://127.0.0.1:{}{target}", self.port).parse()?;
             let apart = request.body().size_hint().lower() >= LARGE || request.headers().contains_key(AUTHORIZATION);
-            let bearer = format!("Bearer {}", self.token).parse()?;
-            request.headers_mut().entry(AUTHORIZATION).or_insert(bearer);
+            if let Some(bearer) = &self.bearer {
+                request.headers_mut().entry(AUTHORIZATION).or_insert_with(|| bearer.clone());
+            }
             let mut sender =
                 if apart { connection(self.port, Arc::clone(&self.config)).await? } else { self.sender.clone() };
             let answer = sender.send_request(request).await?;

@@ -1,0 +1,102 @@
+//! Clocks, memory, and what is said about a handful of rounds.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::transport::Error;
+
+/// The seconds of CPU that this thread has taken, which is all of the process: the runtime has no other.
+pub fn thread_cpu() -> Result<f64, Error> {
+    // The kernel adds up when a thread is switched; without this the figure is up to a tick old.
+    std::thread::yield_now();
+    schedstat(Path::new("/proc/thread-self/schedstat"))
+}
+
+/// The seconds of CPU that all threads of these processes have taken.
+pub fn process_cpu(pids: &[u32]) -> Result<f64, Error> {
+    let mut sum = 0.0;
+    for pid in pids {
+        for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+            // A thread may end while they are counted.
+            sum += schedstat(&task?.path().join("schedstat")).unwrap_or_default();
+        }
+    }
+    Ok(sum)
+}
+
+fn schedstat(path: &Path) -> Result<f64, Error> {
+    let text = fs::read_to_string(path)?;
+    let nanoseconds = text.split_whitespace().next().ok_or("the kernel counts no CPU time")?;
+    Ok(nanoseconds.parse::<f64>()? / 1e9)
+}
+
+/// Resident memory of a process, in bytes; `self` is this one.
+pub fn resident(process: &str) -> Result<u64, Error> {
+    let status = fs::read_to_string(format!("/proc/{process}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("the kernel tells no VmRSS")?;
+    let kilobytes: u64 = line.trim_end_matches("kB").trim().parse()?;
+    Ok(kilobytes * 1024)
+}
+
+/// Pins all threads of a process to a core, where `taskset` is there to do it.
+pub fn pin(pid: u32, core: usize) {
+    let mut taskset = Command::new("taskset");
+    taskset.args(["-a", "-p", "-c", &core.to_string(), &pid.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+    // Without it the figures are noisier, not wrong.
+    drop(taskset.status());
+}
+
+/// One measure, several times.
+#[derive(Default, Clone)]
+pub struct Rounds(Vec<f64>);
+
+impl Rounds {
+    pub fn push(&mut self, value: f64) {
+        self.0.push(value);
+    }
+
+    fn sorted(&self) -> Vec<f64> {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted
+    }
+
+    pub fn min(&self) -> f64 {
+        self.sorted().first().copied().unwrap_or(f64::NAN)
+    }
+
+    pub fn max(&self) -> f64 {
+        self.sorted().last().copied().unwrap_or(f64::NAN)
+    }
+
+    pub fn median(&self) -> f64 {
+        let sorted = self.sorted();
+        sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+
+    /// The rounds as they came, each times `factor`.
+    pub fn raw(&self, factor: f64) -> String {
+        let all: Vec<String> = self.0.iter().map(|value| format!("{:.2}", value * factor)).collect();
+        all.join(" ")
+    }
+}
+
+/// The machine, in a line.
+pub fn machine() -> String {
+    let field = |file: &str, name: &str| {
+        let text = fs::read_to_string(file).unwrap_or_default();
+        let value = text.lines().find(|line| line.starts_with(name)).and_then(|line| line.split_once(':'));
+        value.map(|(_, value)| value.trim().to_owned()).unwrap_or_default()
+    };
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    format!(
+        "{}, {cores} cores, {} of memory, Linux {}, load {}",
+        field("/proc/cpuinfo", "model name"),
+        field("/proc/meminfo", "MemTotal"),
+        kernel.trim(),
+        load.split_whitespace().take(3).collect::<Vec<_>>().join(" "),
+    )
+}
