@@ -135,26 +135,27 @@ impl Kind {
     pub fn object(self, random: &mut Random, base: bool) -> Value {
         let mut object = if base { self.base() } else { json!({}) };
         let fields = self.fields();
-        for _ in 0..1 + random.below(4) {
-            let (path, value) = self.field(random, &fields);
+        for _ in 0..=random.below(3) {
+            let (path, value) = field(random, &fields);
             set(&mut object, path, value);
         }
         object
     }
 
-    fn field(self, random: &mut Random, fields: &[Field]) -> (&'static str, Value) {
-        let (path, good, odd) = &fields[random.below(fields.len())];
-        let from = if random.percent(8) { odd } else { good };
-        let values = from.as_array().unwrap();
-        (path, values[random.below(values.len())].clone())
-    }
-
     /// A field's pointer and a value for it, for a JSON patch.
     pub fn pointer(self, random: &mut Random) -> (String, Value) {
         let fields = self.fields();
-        let (path, value) = self.field(random, &fields);
+        let (path, value) = field(random, &fields);
         (format!("/{path}"), value)
     }
+}
+
+/// A field and a value for it: one in twelve is odd.
+fn field(random: &mut Random, fields: &[Field]) -> (&'static str, Value) {
+    let (path, good, odd) = &fields[random.below(fields.len())];
+    let from = if random.percent(8) { odd } else { good };
+    let values = from.as_array().unwrap();
+    (path, values[random.below(values.len())].clone())
 }
 
 fn set(object: &mut Value, path: &str, value: Value) {
