@@ -112,6 +112,9 @@ impl ApiServer {
     pub(crate) fn fill_applied(kind: &Kind, object: &mut Value) {
         if kind.is_custom() {
             schema::default::fill_applied(object, &kind.schema);
+            if let (Some(schema), Some(metadata)) = (builtins::object_meta(), object.get_mut("metadata")) {
+                schema::default::fill(metadata, schema);
+            }
             Self::omit_empty(kind, object);
         } else {
             Self::fill(kind, object);
@@ -210,6 +213,7 @@ impl ApiServer {
             let changed = meta::validate_update(metadata, &old["metadata"]);
             errors.extend(changed.iter().cloned().chain(changed.clone()));
             if subresource.is_empty() && VALIDATED_AGAIN.contains(&&*kind.resource) {
+                meta::standard_finalizers(metadata, &mut errors);
                 errors.extend(meta::validate(metadata, kind.namespaced, name_rule(kind, Some(old))));
             }
         }
@@ -339,13 +343,14 @@ fn attributes<'a>(
 }
 
 /// The built-in resources whose updates are also judged as if they were created, which shows in the number of causes.
-const VALIDATED_AGAIN: [&str; 11] = [
+const VALIDATED_AGAIN: [&str; 12] = [
     "clusterrolebindings.rbac.authorization.k8s.io",
     "clusterroles.rbac.authorization.k8s.io",
     "configmaps",
     "endpoints",
     "nodes",
     "persistentvolumeclaims",
+    "pods",
     "rolebindings.rbac.authorization.k8s.io",
     "roles.rbac.authorization.k8s.io",
     "secrets",
