@@ -109,7 +109,7 @@ impl Applied<'_> {
         }
         check_place(self.call, &object)?;
         ApiServer::fit(kind, &mut object, FieldValidation::Ignore, Vec::new(), warnings)
-            .map_err(|unfit| unfit.in_body(kind))?;
+            .map_err(|unfit| unfit.in_configuration(kind, &self.configuration))?;
         ApiServer::fill_applied(kind, &mut object);
         Ok(object)
     }

@@ -390,6 +390,25 @@ impl Unfit {
         strategic::undecodable(patch, &strategic::words::unrestored(self.why()))
     }
 
+    /// The refusal of a configuration that was merged, and then is no object of a built-in kind.
+    pub(crate) fn in_configuration(self, kind: &Kind, configuration: &Value) -> ApiError {
+        if kind.is_custom() {
+            return self.in_body(kind);
+        }
+        let text = |field: &str| configuration["metadata"][field].as_str().unwrap_or_default();
+        let slash = if kind.group.is_empty() { "/" } else { "" };
+        let typed = format!("{slash}{}, Kind={}", kind.api_version, kind.kind);
+        let why = self.why();
+        // Bytes are read by another reader than the rest.
+        let reader = if why.starts_with("illegal base64") { "error decoding from json: " } else { "" };
+        ApiError::unforeseen(format!(
+            "failed to convert new object ({}/{}; {typed}) to proper version: unable to convert unstructured object to \
+             {typed}: {reader}{why}",
+            text("namespace"),
+            text("name")
+        ))
+    }
+
     fn why(self) -> String {
         match self {
             Self::Undecodable(why) => why
