@@ -173,7 +173,7 @@ impl ApiServer {
         }
         let object = object.take();
         if nothing_keeps(&object) {
-            let committed = self.commit_removal(kind, entry, current).await?;
+            let committed = self.commit_removal(kind, entry, current.clone()).await?;
             return Ok(committed.ok().map(|_| Shown::Imagined(object)));
         }
         let committed = self.commit(kind, &entry.key, Expect::Revision(entry.revision), object).await?;
