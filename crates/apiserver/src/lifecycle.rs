@@ -128,8 +128,7 @@ impl ApiServer {
     }
 
     /// Notes that an object is gone.
-    pub(crate) fn note_removal(&self, kind: &Kind, entry: &Entry, last: &Value) {
-        let owners = last["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+    pub(crate) fn note_removal(&self, kind: &Kind, entry: &Entry, owners: Vec<Value>) {
         let (resource, key) = (kind.resource.clone(), entry.key.clone());
         self.queue().push(Task::Gone { uid: entry.uid.clone(), owners, resource, key });
     }

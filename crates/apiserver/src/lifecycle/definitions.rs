@@ -69,8 +69,10 @@ impl ApiServer {
         let Some((kind, entry)) = self.stored(CUSTOM_RESOURCE_DEFINITIONS, &Key::new("", resource)) else {
             return Ok(());
         };
-        let object = entry.to_value(&kind.api_version, &kind.kind);
-        if !entry.deleting || !has_finalizer(&object, CLEANUP) || self.store().count(resource) > 0 {
+        if !entry.deleting || self.store().count(resource) > 0 {
+            return Ok(());
+        }
+        if !has_finalizer(&entry.to_value(&kind.api_version, &kind.kind), CLEANUP) {
             return Ok(());
         }
         self.rewrite(&kind, &entry, |definition| remove_finalizer(definition, CLEANUP)).await

@@ -50,7 +50,7 @@ impl ApiServer {
         let options = WriteOptions::update(&Query::parse(&call.query))?;
         let manager = call.manager(options.field_manager.as_deref());
         let intent = call.intent(&manager, options.dry_run);
-        let written = self.replace(call, &intent, &Scaled { kind: &call.kind, paths, patch }, Vec::new()).await?;
+        let written = self.replace(call, &intent, &mut Scaled { kind: &call.kind, paths, patch }, Vec::new()).await?;
         let object = match &written.shown {
             Shown::Stored(entry) => Self::load(&call.kind, entry),
             Shown::Imagined(object) => object.clone(),
@@ -89,7 +89,7 @@ struct Scaled<'a> {
 }
 
 impl Proposal for Scaled<'_> {
-    fn propose(&self, current: &Value, _: &mut Vec<String>) -> Result<Value, ApiError> {
+    fn propose(&mut self, current: &Value, _: &mut Vec<String>) -> Result<Value, ApiError> {
         let mut scale = show(self.kind, self.paths, current);
         match &self.patch {
             ScalePatch::Replace(wanted) => scale = wanted.clone(),

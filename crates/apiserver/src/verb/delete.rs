@@ -64,8 +64,8 @@ impl Deletion {
 
 /// What became of an object that was to be deleted.
 pub(crate) enum Deleted {
-    /// It is gone; this is how it was answered for.
-    Gone(Arc<Entry>, Value),
+    /// It is gone; this is how it is answered for, where a kind is answered for with an object.
+    Gone(Arc<Entry>, Option<Value>),
     /// It waits for finalizers, for dependents or for its grace period.
     Waits(Shown),
     /// It would be gone, were this not a dry run.
@@ -80,15 +80,13 @@ impl ApiServer {
         let mut warnings = Vec::new();
         let deleted = self.delete_with_warnings(&call.kind, &call.key(), &deletion, &mut warnings).await;
         let deleted = deleted.map_err(|refusal| refusal.with_warnings(&warnings))?;
-        let mut response = match &deleted {
-            Deleted::Waits(shown) => self.show(call, StatusCode::OK, shown)?,
-            Deleted::Gone(_, object) if returns_object(&call.kind) => {
-                self.show(call, StatusCode::OK, &Shown::Imagined(object.clone()))?
-            }
+        let mut response = match deleted {
+            Deleted::Waits(shown) => self.show(call, StatusCode::OK, &shown)?,
+            Deleted::Gone(_, Some(object)) => self.show(call, StatusCode::OK, &Shown::Imagined(object))?,
             Deleted::WouldGo(object) if returns_object(&call.kind) => {
-                self.show(call, StatusCode::OK, &Shown::Imagined(object.clone()))?
+                self.show(call, StatusCode::OK, &Shown::Imagined(object))?
             }
-            Deleted::Gone(entry, _) => body::json(StatusCode::OK, &success(&call.kind, &entry.key.name, &entry.uid)),
+            Deleted::Gone(entry, None) => body::json(StatusCode::OK, &success(&call.kind, &entry.key.name, &entry.uid)),
             Deleted::WouldGo(object) => {
                 let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
                 body::json(StatusCode::OK, &success(&call.kind, text("name"), text("uid")))
@@ -155,14 +153,12 @@ impl ApiServer {
             if object == current && !gone {
                 return Ok(Deleted::Waits(Shown::Stored(entry)));
             }
-            let committed = if gone && ends_in_two_steps(kind) {
-                self.end_pod(kind, &entry, object).await?
-            } else if gone {
-                let mut answered = current.clone();
-                self.commit_removal(kind, &entry, &current).await?.map(|gone| {
-                    set_version(&mut answered, gone.revision);
-                    Deleted::Gone(gone, answered)
-                })
+            let committed = if gone {
+                let answered = match &*kind.resource {
+                    "pods" => Some(object),
+                    _ => returns_object(kind).then(|| current.clone()),
+                };
+                self.commit_removal(kind, &entry, current).await?.map(|gone| Deleted::Gone(gone, answered))
             } else {
                 let object = Self::to_stored(kind, object);
                 let expect = Expect::Revision(entry.revision);

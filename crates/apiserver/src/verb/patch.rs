@@ -30,8 +30,9 @@ struct Patched<'a> {
     validation: FieldValidation,
 }
 
-impl Proposal for Patched<'_> {
-    fn propose(&self, current: &Value, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
+impl Patched<'_> {
+    /// The object with the change made, and what was odd about the change.
+    fn patched(&self, current: &Value) -> Result<(Value, Vec<String>), ApiError> {
         let mut object = current.clone();
         let mut oddities = Vec::new();
         match &self.change {
@@ -49,13 +50,21 @@ impl Proposal for Patched<'_> {
         if !object.is_object() || !object["metadata"].is_object() {
             return Err(Unfit::Undecodable("the patched document is not an object".into()).in_patch(&object));
         }
-        let sent = object.clone();
-        ApiServer::shape(&self.call.kind, &mut object, self.validation, oddities, warnings).map_err(
-            |unfit| match &self.change {
+        Ok((object, oddities))
+    }
+}
+
+impl Proposal for Patched<'_> {
+    fn propose(&mut self, current: &Value, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
+        let (mut object, oddities) = self.patched(current)?;
+        let shaped = ApiServer::shape(&self.call.kind, &mut object, self.validation, oddities, warnings);
+        if let Err(unfit) = shaped {
+            return Err(match &self.change {
                 Change::Strategic(patch) => unfit.in_strategic_patch(patch),
-                Change::Json(_) | Change::Merge(_) => unfit.in_patch(&sent),
-            },
-        )?;
+                // The refusal shows what was patched as it was before it was given its shape: rare enough to make it again.
+                Change::Json(_) | Change::Merge(_) => unfit.in_patch(&self.patched(current)?.0),
+            });
+        }
         keep_identity(self.call, &mut object, current)?;
         Ok(object)
     }
@@ -116,7 +125,7 @@ impl Applied<'_> {
 }
 
 impl Proposal for Applied<'_> {
-    fn propose(&self, current: &Value, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
+    fn propose(&mut self, current: &Value, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
         let mut object = self.merge(Some(current), warnings)?;
         // A configuration may name the version that it was made for.
         let sent = &self.configuration["metadata"]["resourceVersion"];
@@ -144,8 +153,8 @@ impl ApiServer {
             PatchType::Merge => Change::Merge(merge::read(&call.body, validation)?),
             PatchType::Strategic => Change::Strategic(strategic::read(&call.body)?),
         };
-        let patched = Patched { call, change, validation };
-        let written = self.replace(call, &intent, &patched, Vec::new()).await?;
+        let mut patched = Patched { call, change, validation };
+        let written = self.replace(call, &intent, &mut patched, Vec::new()).await?;
         self.answer(call, StatusCode::OK, &written)
     }
 
@@ -171,9 +180,9 @@ impl ApiServer {
             FieldValidation::Warn => warnings.extend(oddities),
             FieldValidation::Strict | FieldValidation::Ignore => {}
         }
-        let applied = Applied { server: self, call, intent, configuration, force: options.force };
+        let mut applied = Applied { server: self, call, intent, configuration, force: options.force };
         if self.store().get(&kind.resource, &call.key()).is_some() {
-            let written = self.replace(call, intent, &applied, warnings).await?;
+            let written = self.replace(call, intent, &mut applied, warnings).await?;
             return self.answer(call, StatusCode::OK, &written);
         }
         if !call.subresource.is_empty() {

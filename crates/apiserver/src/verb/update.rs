@@ -22,9 +22,9 @@ use crate::store::{Entry, Expect};
 const TRIES: usize = 5;
 
 /// How the new object comes about.
-pub(crate) trait Proposal: Sync {
+pub(crate) trait Proposal: Send {
     /// The object that should be stored, given the one that is. It has its shape, and field owners if [`Proposal::owned`] says so.
-    fn propose(&self, current: &Value, warnings: &mut Vec<String>) -> Result<Value, ApiError>;
+    fn propose(&mut self, current: &Value, warnings: &mut Vec<String>) -> Result<Value, ApiError>;
 
     /// Whether [`Proposal::propose`] has recorded the owners of fields itself.
     fn owned(&self) -> bool;
@@ -37,7 +37,7 @@ struct Replacement<'a> {
 }
 
 impl Proposal for Replacement<'_> {
-    fn propose(&self, current: &Value, _: &mut Vec<String>) -> Result<Value, ApiError> {
+    fn propose(&mut self, current: &Value, _: &mut Vec<String>) -> Result<Value, ApiError> {
         let sent = &self.object["metadata"];
         if let Some(uid) = sent["uid"].as_str().filter(|uid| !uid.is_empty() && current["metadata"]["uid"] != *uid) {
             let found = current["metadata"]["uid"].as_str().unwrap_or_default();
@@ -51,7 +51,9 @@ impl Proposal for Replacement<'_> {
             );
             return Err(ApiError::conflict(&self.kind.plural, &self.kind.group, name, &why));
         }
-        Ok(self.object.clone())
+        // One that names its version is tried once, so nothing needs to be kept for another try.
+        let is_pinned = sent["resourceVersion"].as_str().is_some_and(|version| !version.is_empty() && version != "0");
+        Ok(if is_pinned { self.object.take() } else { self.object.clone() })
     }
 
     fn owned(&self) -> bool {
@@ -79,7 +81,7 @@ impl ApiServer {
             metadata(&mut object).remove("resourceVersion");
             (StatusCode::CREATED, self.create_object(&intent, object, warnings).await?)
         } else {
-            (StatusCode::OK, self.replace(call, &intent, &Replacement { kind, object }, warnings).await?)
+            (StatusCode::OK, self.replace(call, &intent, &mut Replacement { kind, object }, warnings).await?)
         };
         let mut response = self.show(call, code, &written.shown)?;
         warn(&mut response, &written.warnings);
@@ -92,7 +94,7 @@ impl ApiServer {
         &self,
         call: &Call,
         intent: &Intent<'_>,
-        proposal: &dyn Proposal,
+        proposal: &mut dyn Proposal,
         warnings: Vec<String>,
     ) -> Result<Written, ApiError> {
         let mut said = Vec::new();
@@ -104,7 +106,7 @@ impl ApiServer {
         &self,
         call: &Call,
         intent: &Intent<'_>,
-        proposal: &dyn Proposal,
+        proposal: &mut dyn Proposal,
         warnings: &[String],
         said: &mut Vec<String>,
     ) -> Result<Shown, ApiError> {
@@ -176,7 +178,7 @@ impl ApiServer {
         }
         let object = object.take();
         if nothing_keeps(&object) {
-            let committed = self.commit_removal(kind, entry, current).await?;
+            let committed = self.commit_removal(kind, entry, current.clone()).await?;
             return Ok(committed.ok().map(|_| Shown::Imagined(object)));
         }
         let committed = self.commit(kind, &entry.key, Expect::Revision(entry.revision), object).await?;

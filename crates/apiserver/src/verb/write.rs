@@ -253,14 +253,15 @@ impl ApiServer {
         &self,
         kind: &Kind,
         entry: &Entry,
-        last: &Value,
+        last: Value,
     ) -> Result<Result<Arc<Entry>, Mismatch>, ApiError> {
-        let stored = Self::to_stored(kind, last.clone());
-        let removed = match self.store().remove(&kind.resource, &entry.key, entry.revision, stored, self.now()) {
+        let owners = last["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
+        let last = Self::to_stored(kind, last);
+        let removed = match self.store().remove(&kind.resource, &entry.key, entry.revision, last, self.now()) {
             Ok(removed) => removed,
             Err(mismatch) => return Ok(Err(mismatch)),
         };
-        self.note_removal(kind, &removed, last);
+        self.note_removal(kind, &removed, owners);
         self.persisted(removed.revision).await?;
         Ok(Ok(removed))
     }
@@ -300,7 +301,7 @@ impl ApiServer {
             };
             apply::update(&apply::Request { reset: &[], ..self.ownership(&intent) }, Some(&before), &mut after);
             let outcome = if nothing_keeps(&after) {
-                self.commit_removal(kind, &entry, &before).await?
+                self.commit_removal(kind, &entry, before).await?
             } else {
                 self.commit(kind, &entry.key, Expect::Revision(entry.revision), after).await?
             };
