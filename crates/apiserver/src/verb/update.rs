@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::Call;
 use super::call::Shown;
-use super::create::{check_kind, dedup_owners, place};
+use super::create::{check_kind, dedup_owners, drop_status, place};
 use super::write::{Intent, Written, metadata, nothing_keeps};
 use crate::admission::Operation;
 use crate::apply;
@@ -79,6 +79,8 @@ impl ApiServer {
         let makes = kind.builtin().is_some_and(|builtin| builtin.create_on_update) && call.subresource.is_empty();
         let (code, written) = if makes && !exists {
             metadata(&mut object).remove("resourceVersion");
+            drop_status(kind, &mut object);
+            Self::fill(kind, &mut object);
             (StatusCode::CREATED, self.create_object(&intent, object, warnings).await?)
         } else {
             (StatusCode::OK, self.replace(call, &intent, &mut Replacement { kind, object }, warnings).await?)

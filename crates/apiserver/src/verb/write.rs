@@ -142,6 +142,9 @@ impl ApiServer {
             ("", true) => &[&["status"]],
             ("status", _) if kind.is_custom() => &[&["metadata"], &["spec"]],
             ("status", _) if &*kind.resource == "deployments.apps" => &[&["spec"], &["metadata", "labels"]],
+            ("status", _) if &*kind.resource == "pods" => {
+                &[&["spec"], &["metadata", "deletionTimestamp"], &["metadata", "ownerReferences"]]
+            }
             ("status", _) => &[&["spec"]],
             _ => &[],
         };

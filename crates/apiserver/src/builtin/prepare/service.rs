@@ -15,12 +15,18 @@ pub(in crate::builtin) fn service(object: &mut Value, old: Option<&Value>) {
                 |name: &String, value: &Value| ADDRESSES.contains(&name.as_str()) && old.get(name) == Some(value);
             spec.retain(|name, value| !given_up(name, value));
         }
+        same_address(spec);
         return;
     }
     if let Some(old) = old {
         keep_allocated(spec, old);
     }
-    // The older, single field and the first of the list are the same thing.
+    same_address(spec);
+    families(spec, old);
+}
+
+/// The older, single field and the first of the list are the same thing.
+fn same_address(spec: &mut Fields) {
     if zero(spec, "clusterIPs") && !zero(spec, "clusterIP") {
         let address = spec.get("clusterIP").cloned();
         spec.insert("clusterIPs".into(), json!([address]));
@@ -29,7 +35,6 @@ pub(in crate::builtin) fn service(object: &mut Value, old: Option<&Value>) {
     {
         spec.insert("clusterIP".into(), first);
     }
-    families(spec, old);
 }
 
 /// The fields of a service's addresses.

@@ -300,7 +300,7 @@ fn widget_fields() -> Vec<Field> {
         ("spec/when", json!(["2001-01-01T00:00:00Z"]), json!(["yesterday"])),
         ("spec/ratio", json!([0.5, 1, 1.0, 100_000_000_000_000_000_000_000.0]), json!(["x"])),
         ("spec/unknown", json!([1]), json!([{"a": 1}])),
-        ("status/phase", json!(["A", "B", null]), json!([5])),
+        ("status/phase", json!(["A", "B", null]), json!([""])),
         ("status/count", json!([1, 2]), json!([-1])),
         (
             "status/conditions",
