@@ -64,8 +64,8 @@ impl Deletion {
 
 /// What became of an object that was to be deleted.
 pub(crate) enum Deleted {
-    /// It is gone; this is how it is answered for, where a kind is answered for with an object.
-    Gone(Arc<Entry>, Option<Value>),
+    /// It is gone; this is its last state, at the version of its deletion.
+    Gone(Arc<Entry>),
     /// It waits for finalizers, for dependents or for its grace period.
     Waits(Shown),
     /// It would be gone, were this not a dry run.
@@ -82,11 +82,13 @@ impl ApiServer {
         let deleted = deleted.map_err(|refusal| refusal.with_warnings(&warnings))?;
         let mut response = match deleted {
             Deleted::Waits(shown) => self.show(call, StatusCode::OK, &shown)?,
-            Deleted::Gone(_, Some(object)) => self.show(call, StatusCode::OK, &Shown::Imagined(object))?,
+            Deleted::Gone(entry) if returns_object(&call.kind) => {
+                self.show(call, StatusCode::OK, &Shown::Stored(entry))?
+            }
             Deleted::WouldGo(object) if returns_object(&call.kind) => {
                 self.show(call, StatusCode::OK, &Shown::Imagined(object))?
             }
-            Deleted::Gone(entry, None) => body::json(StatusCode::OK, &success(&call.kind, &entry.key.name, &entry.uid)),
+            Deleted::Gone(entry) => body::json(StatusCode::OK, &success(&call.kind, &entry.key.name, &entry.uid)),
             Deleted::WouldGo(object) => {
                 let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
                 body::json(StatusCode::OK, &success(&call.kind, text("name"), text("uid")))
@@ -153,12 +155,10 @@ impl ApiServer {
             if object == current && !gone {
                 return Ok(Deleted::Waits(Shown::Stored(entry)));
             }
-            let committed = if gone {
-                let answered = match &*kind.resource {
-                    "pods" => Some(object),
-                    _ => returns_object(kind).then(|| current.clone()),
-                };
-                self.commit_removal(kind, &entry, current).await?.map(|gone| Deleted::Gone(gone, answered))
+            let committed = if gone && ends_in_two_steps(kind) {
+                self.end_pod(kind, &entry, object).await?
+            } else if gone {
+                self.commit_removal(kind, &entry, current).await?.map(Deleted::Gone)
             } else {
                 let object = Self::to_stored(kind, object);
                 let expect = Expect::Revision(entry.revision);
@@ -179,11 +179,8 @@ impl ApiServer {
         };
         let mut last = marked;
         loop {
-            match self.commit_removal(kind, &entry, &last).await? {
-                Ok(gone) => {
-                    set_version(&mut last, gone.revision);
-                    return Ok(Ok(Deleted::Gone(gone, last)));
-                }
+            match self.commit_removal(kind, &entry, last).await? {
+                Ok(gone) => return Ok(Ok(Deleted::Gone(gone))),
                 Err(Mismatch { current: Some(newer) }) if newer.uid == entry.uid => {
                     last = Self::load(kind, &newer);
                     entry = newer;
@@ -192,7 +189,7 @@ impl ApiServer {
                     }
                 }
                 // Somebody else has removed it.
-                Err(_) => return Ok(Ok(Deleted::Gone(entry, last))),
+                Err(_) => return Ok(Ok(Deleted::Gone(entry))),
             }
         }
     }
@@ -231,10 +228,6 @@ impl ApiServer {
 /// Only pods are marked for deletion even when nothing keeps them.
 fn ends_in_two_steps(kind: &Kind) -> bool {
     &*kind.resource == "pods"
-}
-
-fn set_version(object: &mut Value, revision: u64) {
-    metadata(object).insert("resourceVersion".into(), revision.to_string().into());
 }
 
 /// How long an object has to end: only pods that run on a node take time.
