@@ -64,7 +64,7 @@ impl Deletion {
 
 /// What became of an object that was to be deleted.
 pub(crate) enum Deleted {
-    /// It is gone; this is its last state, at the version of its deletion.
+    /// It is gone; this was its last state, at the version of its deletion.
     Gone(Arc<Entry>),
     /// It waits for finalizers, for dependents or for its grace period.
     Waits(Shown),
@@ -82,8 +82,8 @@ impl ApiServer {
         let deleted = deleted.map_err(|refusal| refusal.with_warnings(&warnings))?;
         let mut response = match deleted {
             Deleted::Waits(shown) => self.show(call, StatusCode::OK, &shown)?,
-            Deleted::Gone(entry) if returns_object(&call.kind) => {
-                self.show(call, StatusCode::OK, &Shown::Stored(entry))?
+            Deleted::Gone(last) if returns_object(&call.kind) => {
+                self.show(call, StatusCode::OK, &Shown::Stored(last))?
             }
             Deleted::WouldGo(object) if returns_object(&call.kind) => {
                 self.show(call, StatusCode::OK, &Shown::Imagined(object))?
@@ -172,12 +172,11 @@ impl ApiServer {
 
     /// Marks a pod and then removes it: watchers see both.
     async fn end_pod(&self, kind: &Kind, entry: &Entry, marked: Value) -> Result<Result<Deleted, Mismatch>, ApiError> {
-        let stored = Self::to_stored(kind, marked.clone());
-        let mut entry = match self.commit(kind, &entry.key, Expect::Revision(entry.revision), stored).await? {
+        let mut last = marked;
+        let mut entry = match self.commit(kind, &entry.key, Expect::Revision(entry.revision), last.clone()).await? {
             Ok(entry) => entry,
             Err(mismatch) => return Ok(Err(mismatch)),
         };
-        let mut last = marked;
         loop {
             match self.commit_removal(kind, &entry, last).await? {
                 Ok(gone) => return Ok(Ok(Deleted::Gone(gone))),

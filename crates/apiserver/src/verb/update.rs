@@ -250,6 +250,10 @@ fn keep_all_but_status(kind: &Kind, object: &mut Value, current: &Value) {
             _ => {}
         }
     }
+    if &*kind.resource == "pods" && !current["status"]["qosClass"].is_null() {
+        // It follows from the containers.
+        object["status"]["qosClass"] = current["status"]["qosClass"].clone();
+    }
 }
 
 fn keep_metadata(kind: &Kind, kept: &mut Map<String, Value>, sent: Value, current: &Value) {

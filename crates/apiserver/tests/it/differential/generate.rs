@@ -159,7 +159,8 @@ impl Generator {
 
     fn apply(&mut self) -> String {
         let name = self.name();
-        let base = self.random.percent(50);
+        // A service without its base would be given an address.
+        let base = self.kind == Kind::Service || self.random.percent(50);
         let mut object = self.whole(&name, base);
         if self.random.percent(8)
             && let Some(version) = self.version(&name)

@@ -81,7 +81,7 @@ fn tolerations(new: &Value, old: &Value, errors: &mut Errors) {
         return;
     }
     // They have been checked with the rest of the pod; a real server says it twice.
-    super::schedule::tolerations(new, &SPEC, errors);
+    super::schedule::tolerations(new, &SPEC.field("tolerations"), errors);
 }
 
 fn scheduling_gates(new: &Value, old: &Value, errors: &mut Errors) {
