@@ -89,9 +89,12 @@ fn document(registry: &Registry, group: &str, version: &str) -> Value {
 fn add_definitions(mut wanted: BTreeSet<String>, schemas: &mut BTreeMap<String, Value>) {
     let Some(definitions) = builtins::definitions() else { return };
     while let Some(name) = wanted.pop_first() {
-        if let Some(schema) = definitions.raw(&name).filter(|_| !schemas.contains_key(&name)) {
-            references(schema, &mut wanted);
-            schemas.insert(name, schema.clone());
+        if schemas.contains_key(&name) {
+            continue;
+        }
+        if let Some(schema) = definitions.raw(&name) {
+            references(&schema, &mut wanted);
+            schemas.insert(name, schema);
         }
     }
 }

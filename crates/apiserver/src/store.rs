@@ -19,6 +19,7 @@ pub use entry::{Entry, Key, Owner};
 pub use log::{Change, ChangeKind, Expired, Retention};
 pub use subscription::Subscription;
 
+use entry::ByKey;
 use log::Log;
 
 /// A resource's name in the store: `deployments.apps`, or `pods` in the core group. All versions of a resource share it.
@@ -99,7 +100,7 @@ struct State {
 
 #[derive(Default)]
 struct Table {
-    objects: BTreeMap<Key, Arc<Entry>>,
+    objects: BTreeSet<ByKey>,
     log: Log,
     wakers: BTreeMap<u64, Waker>,
     /// How often everybody who watched was sent home.
@@ -154,7 +155,7 @@ impl Store {
 
     /// The object of that name.
     pub fn get(&self, resource: &str, key: &Key) -> Option<Arc<Entry>> {
-        self.state().tables.get(resource)?.objects.get(key).cloned()
+        self.state().tables.get(resource)?.get(key)
     }
 
     /// How many objects a resource has.
@@ -194,14 +195,10 @@ impl Store {
         for change in table.log.after(revision)? {
             then.entry(change.object.key.clone()).or_insert_with(|| change.previous.clone());
         }
-        let mut objects = BTreeMap::new();
-        for entry in entries_from(&table.objects, range) {
-            if !then.contains_key(&entry.key) {
-                objects.insert(entry.key.clone(), entry.clone());
-            }
-        }
+        let untouched = entries_from(&table.objects, range).filter(|entry| !then.contains_key(&entry.key));
+        let mut objects: BTreeSet<ByKey> = untouched.cloned().map(ByKey).collect();
         drop(state);
-        objects.extend(then.into_iter().filter_map(|(key, entry)| entry.map(|entry| (key, entry))));
+        objects.extend(then.into_values().flatten().map(ByKey));
         let entries = entries_from(&objects, range).cloned().collect();
         Ok(page(entries, revision, range.limit, keep))
     }
@@ -315,6 +312,12 @@ impl Store {
     }
 }
 
+impl Table {
+    fn get(&self, key: &Key) -> Option<Arc<Entry>> {
+        self.objects.get(key).map(|found| found.0.clone())
+    }
+}
+
 impl State {
     fn table(&mut self, resource: &Resource) -> &mut Table {
         let horizon = self.horizon;
@@ -328,7 +331,7 @@ impl State {
     }
 
     fn expect(&self, resource: &Resource, key: &Key, expect: Expect) -> Result<Option<Arc<Entry>>, Mismatch> {
-        let current = self.tables.get(resource).and_then(|table| table.objects.get(key)).cloned();
+        let current = self.tables.get(resource).and_then(|table| table.get(key));
         let met = match (&current, expect) {
             (None, Expect::Absent) => true,
             (Some(entry), Expect::Revision(revision)) => entry.revision == revision,
@@ -359,10 +362,8 @@ impl State {
         }
         let table = self.table(resource);
         match change.kind {
-            ChangeKind::Deleted => table.objects.remove(&change.object.key),
-            ChangeKind::Added | ChangeKind::Modified => {
-                table.objects.insert(change.object.key.clone(), change.object.clone())
-            }
+            ChangeKind::Deleted => table.objects.take(&change.object.key),
+            ChangeKind::Added | ChangeKind::Modified => table.objects.replace(ByKey(change.object.clone())),
         };
         table.log.push(change.clone(), retention);
         let mut wakers: Vec<Waker> = std::mem::take(&mut table.wakers).into_values().collect();
@@ -372,16 +373,16 @@ impl State {
 }
 
 /// The entries of a namespace (or of all) after a key, in order.
-fn entries_from<'a>(objects: &'a BTreeMap<Key, Arc<Entry>>, range: Range<'a>) -> impl Iterator<Item = &'a Arc<Entry>> {
+fn entries_from<'a>(objects: &'a BTreeSet<ByKey>, range: Range<'a>) -> impl Iterator<Item = &'a Arc<Entry>> {
     let start = match (range.after, range.namespace) {
         (Some(key), _) => Bound::Excluded(key.clone()),
         (None, Some(namespace)) => Bound::Included(Key::new(namespace, "")),
         (None, None) => Bound::Unbounded,
     };
     objects
-        .range((start, Bound::Unbounded))
-        .take_while(move |(key, _)| range.namespace.is_none_or(|namespace| &*key.namespace == namespace))
-        .map(|(_, entry)| entry)
+        .range::<Key, _>((start, Bound::Unbounded))
+        .map(|ByKey(entry)| entry)
+        .take_while(move |entry| range.namespace.is_none_or(|namespace| &*entry.key.namespace == namespace))
 }
 
 fn page(entries: Vec<Arc<Entry>>, revision: u64, limit: usize, mut keep: impl FnMut(&Entry) -> bool) -> Page {

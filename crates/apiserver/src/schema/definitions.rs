@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use super::compile::{list_type, text};
@@ -27,7 +28,8 @@ const REF_PREFIX: &str = "#/components/schemas/";
 /// The definitions of the built-in kinds and of everything inside them. Each is compiled when it is first asked for.
 #[derive(Debug)]
 pub struct Definitions {
-    facts: BTreeMap<String, Value>,
+    /// As text: trees of all of them would be the largest thing in an empty server.
+    facts: BTreeMap<String, Box<RawValue>>,
     pointers: BTreeMap<String, Vec<String>>,
     compiled: Mutex<BTreeMap<String, Arc<Schema>>>,
 }
@@ -56,8 +58,8 @@ impl Definitions {
     }
 
     /// The definition as it was read, for publishing.
-    pub fn raw(&self, name: &str) -> Option<&Value> {
-        self.facts.get(name)
+    pub fn raw(&self, name: &str) -> Option<Value> {
+        self.facts.get(name).map(|facts| tree(facts))
     }
 
     /// The names of all definitions, sorted.
@@ -66,15 +68,20 @@ impl Definitions {
     }
 }
 
+fn tree(facts: &RawValue) -> Value {
+    // It was read as JSON before.
+    serde_json::from_str(facts.get()).unwrap_or_default()
+}
+
 struct Compiler<'a> {
-    facts: &'a BTreeMap<String, Value>,
+    facts: &'a BTreeMap<String, Box<RawValue>>,
     pointers: &'a BTreeMap<String, Vec<String>>,
     compiled: &'a mut BTreeMap<String, Arc<Schema>>,
     /// The definitions that are being compiled: one that shows up inside itself is opaque there.
     open: Vec<&'a str>,
 }
 
-impl<'a> Compiler<'a> {
+impl Compiler<'_> {
     fn definition(&mut self, name: &str) -> Option<Arc<Schema>> {
         if let Some(schema) = self.compiled.get(name) {
             return Some(Arc::clone(schema));
@@ -84,8 +91,8 @@ impl<'a> Compiler<'a> {
             return Some(Arc::new(opaque(name)));
         }
         self.open.push(name);
-        let mut schema = match facts {
-            Value::Object(keywords) => self.inline(keywords),
+        let mut schema = match tree(facts) {
+            Value::Object(keywords) => self.inline(&keywords),
             _ => Schema::default(),
         };
         self.open.pop();
@@ -99,7 +106,7 @@ impl<'a> Compiler<'a> {
     }
 
     /// A place inside a definition: something of its own, or a reference with a few words about this use of it.
-    fn place(&mut self, facts: &'a Value, inside: Inside) -> Arc<Schema> {
+    fn place(&mut self, facts: &Value, inside: Inside) -> Arc<Schema> {
         let Value::Object(keywords) = facts else { return Arc::default() };
         let default = keywords.get("default").filter(|default| inside.wants_default(default)).cloned();
         let default = default.or_else(|| inside.zero_bytes(keywords));
@@ -119,7 +126,7 @@ impl<'a> Compiler<'a> {
         Arc::new(own)
     }
 
-    fn inline(&mut self, keywords: &'a Map<String, Value>) -> Schema {
+    fn inline(&mut self, keywords: &Map<String, Value>) -> Schema {
         let shape = match text(keywords, "type") {
             Some("string") => Shape::String,
             Some("integer") => Shape::Integer,
@@ -139,7 +146,7 @@ impl<'a> Compiler<'a> {
         Schema { shape, rules, ..Schema::default() }
     }
 
-    fn object(&mut self, keywords: &'a Map<String, Value>) -> ObjectShape {
+    fn object(&mut self, keywords: &Map<String, Value>) -> ObjectShape {
         let mut properties = BTreeMap::new();
         let mut structs = Vec::new();
         if let Some(Value::Object(fields)) = keywords.get("properties") {

@@ -1,7 +1,9 @@
 //! One object as it is kept: bytes, and the few facts that selectors and garbage collection ask for all the time.
 
+use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -107,9 +109,7 @@ impl Entry {
             _ => Box::default(),
         };
         let deleting = !metadata["deletionTimestamp"].is_null();
-        // Serialising a tree of JSON values into memory has no way to fail.
-        let json = serde_json::to_vec(&object).unwrap_or_default().into();
-        Self { key, revision, json, uid, labels, owners, deleting }
+        Self { key, revision, json: compact(&object), uid, labels, owners, deleting }
     }
 
     /// The value of a label.
@@ -141,6 +141,49 @@ impl Entry {
         out.extend_from_slice(&self.json[1..]);
     }
 }
+
+/// An object as JSON, in exactly as many bytes as that takes: a buffer that has grown is up to twice as large, and this is
+/// kept for as long as the object.
+fn compact(object: &Value) -> Bytes {
+    /// Most objects are smaller.
+    const EXPECTED_BYTES: usize = 4096;
+    let mut buffer = Vec::with_capacity(EXPECTED_BYTES);
+    // Serialising a tree of JSON values into memory has no way to fail.
+    match serde_json::to_writer(&mut buffer, object) {
+        Ok(()) => Bytes::copy_from_slice(&buffer),
+        Err(_) => Bytes::new(),
+    }
+}
+
+/// An entry in the order of its key, which is thereby kept once.
+#[derive(Debug, Clone)]
+pub(super) struct ByKey(pub(super) Arc<Entry>);
+
+impl Borrow<Key> for ByKey {
+    fn borrow(&self) -> &Key {
+        &self.0.key
+    }
+}
+
+impl Ord for ByKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0.key.cmp(&other.0.key)
+    }
+}
+
+impl PartialOrd for ByKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for ByKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl Eq for ByKey {}
 
 impl Owner {
     fn from_value(reference: &Value) -> Self {

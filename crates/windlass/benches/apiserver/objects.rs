@@ -126,6 +126,19 @@ impl Sample for Crate {
     }
 }
 
+impl Crate {
+    /// A smaller one, which has 1 KiB once it is stored.
+    pub fn small(number: usize) -> Self {
+        let mut small = Self::sample(number);
+        small.metadata.annotations = None;
+        small.metadata.labels = small.metadata.labels.map(|labels| labels.into_iter().take(1).collect());
+        small.spec.node_labels.clear();
+        small.spec.addresses.truncate(1);
+        small.spec.bootstrap.data_secret_name.clear();
+        small
+    }
+}
+
 impl Sample for ConfigMap {
     const PATH: &str = "/api/v1/namespaces/default/configmaps";
     const STRATEGIC: bool = true;
