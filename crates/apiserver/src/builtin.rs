@@ -25,6 +25,7 @@ mod rbac;
 mod scheduling;
 mod storage;
 pub mod validate;
+pub mod warnings;
 
 use serde_json::Value;
 

@@ -146,7 +146,7 @@ impl Kind {
             return crd::warnings(object);
         }
         if !self.is_custom() {
-            return Vec::new();
+            return crate::builtin::warnings::of(&self.resource, object);
         }
         let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let plain = finalizers.filter(|name| !name.contains('/') && !matches!(*name, "orphan" | "foregroundDeletion"));

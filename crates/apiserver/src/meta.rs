@@ -81,7 +81,8 @@ pub fn validate(meta: &Value, namespaced: bool, name_rule: NameRule) -> Vec<Fiel
     errors
 }
 
-/// What is wrong with the way an update changes metadata, beyond what [`validate`] says of the new metadata.
+/// What is wrong with the way an update changes metadata. Like a real server it says again what [`validate`] says of labels,
+/// annotations, owners and managers.
 pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if old.has("deletionTimestamp") {
@@ -108,6 +109,10 @@ pub fn validate_update(new: &Value, old: &Value) -> Vec<FieldError> {
             errors.push(FieldError::invalid(METADATA.field(field), shown, "field is immutable"));
         }
     }
+    labels(new.at("labels"), &METADATA.field("labels"), &mut errors);
+    annotations(new.at("annotations"), &METADATA.field("annotations"), &mut errors);
+    owner_references(new, &mut errors);
+    managed_fields(new, &mut errors);
     errors
 }
 

@@ -9,8 +9,24 @@ use super::{ObjectShape, Schema, Shape};
 /// A null where null is no value counts as absent: it becomes the default, or goes away when there is none. (In a list it
 /// stays, as there is nothing to take away without moving the others.)
 pub fn fill(value: &mut Value, schema: &Schema) {
+    node(value, schema, Nulls::Dropped);
+}
+
+/// The same for a configuration that was applied: a null without a default stays, and is refused later.
+pub fn fill_applied(value: &mut Value, schema: &Schema) {
+    node(value, schema, Nulls::Kept);
+}
+
+/// What becomes of a null where there is no default, and null is no value.
+#[derive(Clone, Copy, PartialEq)]
+enum Nulls {
+    Dropped,
+    Kept,
+}
+
+fn node(value: &mut Value, schema: &Schema, nulls: Nulls) {
     match (value, &schema.shape) {
-        (Value::Object(fields), Shape::Object(shape)) => object(fields, shape),
+        (Value::Object(fields), Shape::Object(shape)) => object(fields, shape, nulls),
         (Value::Array(elements), Shape::Array(shape)) => {
             for element in elements {
                 if element.is_null()
@@ -19,22 +35,22 @@ pub fn fill(value: &mut Value, schema: &Schema) {
                 {
                     element.clone_from(default);
                 }
-                fill(element, &shape.items);
+                node(element, &shape.items, nulls);
             }
         }
         _ => {}
     }
 }
 
-fn object(fields: &mut Map<String, Value>, shape: &ObjectShape) {
+fn object(fields: &mut Map<String, Value>, shape: &ObjectShape, nulls: Nulls) {
     fields.retain(|name, value| {
         let known = shape.properties.get(name).or(shape.additional.as_ref());
         let Some(known) = known else { return true };
         if value.is_null() && !known.nullable {
-            let Some(default) = &known.default else { return false };
+            let Some(default) = &known.default else { return nulls == Nulls::Kept };
             value.clone_from(default);
         }
-        fill(value, known);
+        node(value, known, nulls);
         true
     });
     for (name, known) in &shape.properties {
@@ -42,7 +58,7 @@ fn object(fields: &mut Map<String, Value>, shape: &ObjectShape) {
             && !fields.contains_key(name)
         {
             let mut value = default.clone();
-            fill(&mut value, known);
+            node(&mut value, known, nulls);
             fields.insert(name.clone(), value);
         }
     }

@@ -18,7 +18,7 @@ use crate::negotiate;
 use crate::query::{DeleteOptions, ListOptions, Query};
 use crate::server::ApiServer;
 use crate::status::ApiError;
-use crate::store::{Entry, Expect, Key, Range};
+use crate::store::{Entry, Expect, Key, Mismatch, Range};
 
 pub(crate) use crate::query::Propagation;
 
@@ -64,8 +64,8 @@ impl Deletion {
 
 /// What became of an object that was to be deleted.
 pub(crate) enum Deleted {
-    /// It is gone; this is how it is answered for, where a kind is answered for with an object.
-    Gone(Arc<Entry>, Option<Value>),
+    /// It is gone; this was its last state, at the version of its deletion.
+    Gone(Arc<Entry>),
     /// It waits for finalizers, for dependents or for its grace period.
     Waits(Shown),
     /// It would be gone, were this not a dry run.
@@ -82,11 +82,13 @@ impl ApiServer {
         let deleted = deleted.map_err(|refusal| refusal.with_warnings(&warnings))?;
         let mut response = match deleted {
             Deleted::Waits(shown) => self.show(call, StatusCode::OK, &shown)?,
-            Deleted::Gone(_, Some(object)) => self.show(call, StatusCode::OK, &Shown::Imagined(object))?,
+            Deleted::Gone(last) if returns_object(&call.kind) => {
+                self.show(call, StatusCode::OK, &Shown::Stored(last))?
+            }
             Deleted::WouldGo(object) if returns_object(&call.kind) => {
                 self.show(call, StatusCode::OK, &Shown::Imagined(object))?
             }
-            Deleted::Gone(entry, None) => body::json(StatusCode::OK, &success(&call.kind, &entry.key.name, &entry.uid)),
+            Deleted::Gone(entry) => body::json(StatusCode::OK, &success(&call.kind, &entry.key.name, &entry.uid)),
             Deleted::WouldGo(object) => {
                 let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default();
                 body::json(StatusCode::OK, &success(&call.kind, text("name"), text("uid")))
@@ -147,17 +149,16 @@ impl ApiServer {
             let object = self.marked(kind, &entry, &current, deletion);
             let gone = nothing_keeps(&object);
             if deletion.dry_run {
-                return Ok(if gone { Deleted::WouldGo(current) } else { Deleted::Waits(Shown::Imagined(object)) });
+                let shown = if ends_in_two_steps(kind) { object.clone() } else { current };
+                return Ok(if gone { Deleted::WouldGo(shown) } else { Deleted::Waits(Shown::Imagined(object)) });
             }
-            if object == current {
+            if object == current && !gone {
                 return Ok(Deleted::Waits(Shown::Stored(entry)));
             }
-            let committed = if gone {
-                let answered = match &*kind.resource {
-                    "pods" => Some(object),
-                    _ => returns_object(kind).then(|| current.clone()),
-                };
-                self.commit_removal(kind, &entry, current).await?.map(|gone| Deleted::Gone(gone, answered))
+            let committed = if gone && ends_in_two_steps(kind) {
+                self.end_pod(kind, &entry, object).await?
+            } else if gone {
+                self.commit_removal(kind, &entry, current).await?.map(Deleted::Gone)
             } else {
                 let object = Self::to_stored(kind, object);
                 let expect = Expect::Revision(entry.revision);
@@ -165,6 +166,29 @@ impl ApiServer {
             };
             if let Ok(deleted) = committed {
                 return Ok(deleted);
+            }
+        }
+    }
+
+    /// Marks a pod and then removes it: watchers see both.
+    async fn end_pod(&self, kind: &Kind, entry: &Entry, marked: Value) -> Result<Result<Deleted, Mismatch>, ApiError> {
+        let mut last = marked;
+        let mut entry = match self.commit(kind, &entry.key, Expect::Revision(entry.revision), last.clone()).await? {
+            Ok(entry) => entry,
+            Err(mismatch) => return Ok(Err(mismatch)),
+        };
+        loop {
+            match self.commit_removal(kind, &entry, last).await? {
+                Ok(gone) => return Ok(Ok(Deleted::Gone(gone))),
+                Err(Mismatch { current: Some(newer) }) if newer.uid == entry.uid => {
+                    last = Self::load(kind, &newer);
+                    entry = newer;
+                    if !nothing_keeps(&last) {
+                        return Ok(Ok(Deleted::Waits(Shown::Stored(entry))));
+                    }
+                }
+                // Somebody else has removed it.
+                Err(_) => return Ok(Ok(Deleted::Gone(entry))),
             }
         }
     }
@@ -198,6 +222,11 @@ impl ApiServer {
         }
         object
     }
+}
+
+/// Only pods are marked for deletion even when nothing keeps them.
+fn ends_in_two_steps(kind: &Kind) -> bool {
+    &*kind.resource == "pods"
 }
 
 /// How long an object has to end: only pods that run on a node take time.

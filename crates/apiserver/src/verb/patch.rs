@@ -1,7 +1,7 @@
 //! Patch: an object is changed by a description of the change, or by server-side apply.
 
 use http::{Response, StatusCode, header};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Call;
 use super::update::Proposal;
@@ -42,6 +42,10 @@ impl Patched<'_> {
             }
             Change::Merge(patch) => merge::merge(&mut object, patch.clone()),
             Change::Strategic(patch) => strategic::apply(&mut object, patch, &self.call.kind.schema)?,
+        }
+        if object.is_object() && object["metadata"].is_null() {
+            // Its name is missed later, after what else is wrong.
+            object["metadata"] = Value::Object(Map::new());
         }
         if !object.is_object() || !object["metadata"].is_object() {
             return Err(Unfit::Undecodable("the patched document is not an object".into()).in_patch(&object));
@@ -113,8 +117,9 @@ impl Applied<'_> {
             super::create::drop_status(kind, &mut object);
         }
         check_place(self.call, &object)?;
-        ApiServer::shape(kind, &mut object, FieldValidation::Ignore, Vec::new(), warnings)
-            .map_err(|unfit| unfit.in_body(kind))?;
+        ApiServer::fit(kind, &mut object, FieldValidation::Ignore, Vec::new(), warnings)
+            .map_err(|unfit| unfit.in_configuration(kind, &self.configuration))?;
+        ApiServer::fill_applied(kind, &mut object);
         Ok(object)
     }
 }

@@ -1,7 +1,7 @@
 //! Update: an object is replaced, or, through its status endpoint, its status is. Patches come in here too.
 
 use http::{Response, StatusCode};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Call;
 use super::call::Shown;
@@ -12,6 +12,7 @@ use crate::apply;
 use crate::body::{Body, warn};
 use crate::field::FieldError;
 use crate::kind::{Kind, Origin};
+use crate::lifecycle::CUSTOM_RESOURCE_DEFINITIONS;
 use crate::query::{Query, WriteOptions};
 use crate::server::ApiServer;
 use crate::status::ApiError;
@@ -167,7 +168,9 @@ impl ApiServer {
         prepare_update(kind, intent.subresource, object, current);
         metadata(object).insert("resourceVersion".into(), current["metadata"]["resourceVersion"].clone());
         Self::check(kind, object, Some(current), intent.subresource)?;
-        warnings.extend(kind.warnings(object));
+        if intent.subresource != "status" {
+            warnings.extend(kind.warnings(object));
+        }
         self.review(intent, Operation::Update, Some(object), Some(current), warnings).await?;
         apply::keep_times(current, object);
         if object == current || intent.dry_run {
@@ -228,39 +231,46 @@ fn prepare_update(kind: &Kind, subresource: &str, object: &mut Value, current: &
     {
         (builtin.prepare)(object, Some(current));
     }
-    if kind.is_new_generation(object, current) {
+    if subresource != "status" && kind.is_new_generation(object, current) {
         let generation = old["generation"].as_i64().unwrap_or_default() + 1;
         metadata(object).insert("generation".into(), generation.into());
     }
 }
 
+/// A status endpoint writes the status. That of a built-in takes the metadata along, as it has always done.
 fn keep_all_but_status(kind: &Kind, object: &mut Value, current: &Value) {
-    let status = object.get("status").cloned();
-    let owners = object["metadata"].get("managedFields").cloned();
-    let mut kept = current.clone();
-    // A node's or a deployment's status endpoint has always taken annotations and labels; a custom resource's never has.
-    if !kind.is_custom() {
-        let sent = object["metadata"].take();
-        let fields = metadata(&mut kept);
-        for taken in ["annotations", "labels"] {
-            match sent.get(taken) {
-                Some(value) => fields.insert(taken.into(), value.clone()),
-                None => fields.remove(taken),
-            };
+    let Value::Object(sent) = object.take() else { return };
+    *object = current.clone();
+    let Value::Object(kept) = object else { return };
+    kept.remove("status");
+    for (name, value) in sent {
+        match name.as_str() {
+            "status" => drop(kept.insert(name, value)),
+            "metadata" => keep_metadata(kind, kept, value, current),
+            _ => {}
         }
     }
-    if let Value::Object(fields) = &mut kept {
-        match status {
-            Some(status) => fields.insert("status".into(), status),
-            None => fields.remove("status"),
-        };
+    if &*kind.resource == "pods" && !current["status"]["qosClass"].is_null() {
+        // It follows from the containers.
+        object["status"]["qosClass"] = current["status"]["qosClass"].clone();
     }
-    let fields = metadata(&mut kept);
-    match owners {
-        Some(owners) => fields.insert("managedFields".into(), owners),
-        None => fields.remove("managedFields"),
-    };
-    *object = kept;
+}
+
+fn keep_metadata(kind: &Kind, kept: &mut Map<String, Value>, sent: Value, current: &Value) {
+    let resource = &*kind.resource;
+    if kind.is_custom() || resource == CUSTOM_RESOURCE_DEFINITIONS || resource == "volumeattachments.storage.k8s.io" {
+        if let Some(metadata) = kept.get_mut("metadata") {
+            copy(metadata, &sent, "managedFields");
+        }
+        return;
+    }
+    let mut metadata = sent;
+    match resource {
+        "deployments.apps" => copy(&mut metadata, &current["metadata"], "labels"),
+        "pods" => copy(&mut metadata, &current["metadata"], "ownerReferences"),
+        _ => {}
+    }
+    kept.insert("metadata".into(), metadata);
 }
 
 /// A namespace's `finalize` endpoint writes `spec.finalizers` and nothing else.

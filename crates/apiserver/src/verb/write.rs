@@ -105,6 +105,23 @@ impl ApiServer {
     /// Fills in defaults.
     pub(crate) fn fill(kind: &Kind, object: &mut Value) {
         schema::default::fill(object, &kind.schema);
+        Self::omit_empty(kind, object);
+    }
+
+    /// Fills in defaults after an apply. A null that a configuration has for a custom resource is not overlooked.
+    pub(crate) fn fill_applied(kind: &Kind, object: &mut Value) {
+        if kind.is_custom() {
+            schema::default::fill_applied(object, &kind.schema);
+            if let (Some(schema), Some(metadata)) = (builtins::object_meta(), object.get_mut("metadata")) {
+                schema::default::fill(metadata, schema);
+            }
+            Self::omit_empty(kind, object);
+        } else {
+            Self::fill(kind, object);
+        }
+    }
+
+    fn omit_empty(kind: &Kind, object: &mut Value) {
         if let Origin::Builtin(builtin) = &kind.origin {
             (builtin.default)(object);
             schema::omit::empty(object, &kind.schema);
@@ -195,6 +212,10 @@ impl ApiServer {
             // A real server asks twice, and lists the causes twice.
             let changed = meta::validate_update(metadata, &old["metadata"]);
             errors.extend(changed.iter().cloned().chain(changed.clone()));
+            if subresource.is_empty() && VALIDATED_AGAIN.contains(&&*kind.resource) {
+                meta::standard_finalizers(metadata, &mut errors);
+                errors.extend(meta::validate(metadata, kind.namespaced, name_rule(kind, Some(old))));
+            }
         }
         errors.extend(kind.problems(object, old, subresource));
         if errors.is_empty() { Ok(()) } else { Err(Self::invalid(kind, object, &errors)) }
@@ -322,6 +343,22 @@ fn attributes<'a>(
     }
 }
 
+/// The built-in resources whose updates are also judged as if they were created, which shows in the number of causes.
+const VALIDATED_AGAIN: [&str; 12] = [
+    "clusterrolebindings.rbac.authorization.k8s.io",
+    "clusterroles.rbac.authorization.k8s.io",
+    "configmaps",
+    "endpoints",
+    "nodes",
+    "persistentvolumeclaims",
+    "pods",
+    "rolebindings.rbac.authorization.k8s.io",
+    "roles.rbac.authorization.k8s.io",
+    "secrets",
+    "serviceaccounts",
+    "statefulsets.apps",
+];
+
 /// Why an object does not fit its kind.
 pub(crate) enum Unfit {
     /// A value of the wrong type.
@@ -352,6 +389,25 @@ impl Unfit {
     /// words.
     pub(crate) fn in_strategic_patch(self, patch: &Value) -> ApiError {
         strategic::undecodable(patch, &strategic::words::unrestored(self.why()))
+    }
+
+    /// The refusal of a configuration that was merged, and then is no object of a built-in kind.
+    pub(crate) fn in_configuration(self, kind: &Kind, configuration: &Value) -> ApiError {
+        if kind.is_custom() {
+            return self.in_body(kind);
+        }
+        let text = |field: &str| configuration["metadata"][field].as_str().unwrap_or_default();
+        let slash = if kind.group.is_empty() { "/" } else { "" };
+        let typed = format!("{slash}{}, Kind={}", kind.api_version, kind.kind);
+        let why = self.why();
+        // Bytes are read by another reader than the rest.
+        let reader = if why.starts_with("illegal base64") { "error decoding from json: " } else { "" };
+        ApiError::unforeseen(format!(
+            "failed to convert new object ({}/{}; {typed}) to proper version: unable to convert unstructured object to \
+             {typed}: {reader}{why}",
+            text("namespace"),
+            text("name")
+        ))
     }
 
     fn why(self) -> String {

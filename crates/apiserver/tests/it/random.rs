@@ -1,6 +1,6 @@
 //! Repeatable randomness: the same seed, the same test.
 
-/// A small generator (SplitMix64).
+/// A small generator (`SplitMix64`).
 #[derive(Clone)]
 pub struct Random(u64);
 

@@ -159,7 +159,8 @@ impl Generator {
 
     fn apply(&mut self) -> String {
         let name = self.name();
-        let base = self.random.percent(50);
+        // A service without its base would be given an address.
+        let base = self.kind == Kind::Service || self.random.percent(50);
         let mut object = self.whole(&name, base);
         if self.random.percent(8)
             && let Some(version) = self.version(&name)
@@ -195,7 +196,7 @@ impl Generator {
     fn json_patch(&mut self) -> String {
         let name = self.name();
         let mut operations = Vec::new();
-        for _ in 0..1 + self.random.below(3) {
+        for _ in 0..=self.random.below(2) {
             let (mut path, value) = self.kind.pointer(&mut self.random);
             if value.is_array() && self.random.percent(40) {
                 path.push_str(self.random.one(&["/0", "/-", "/7"]));

@@ -78,7 +78,10 @@ fn tolerations(new: &Value, old: &Value, errors: &mut Errors) {
     if !old.list("tolerations").iter().all(|toleration| kept.contains(&but_for_seconds(toleration))) {
         let detail = "existing toleration can not be modified except its tolerationSeconds";
         errors.push(FieldError::forbidden(SPEC.field("tolerations"), detail));
+        return;
     }
+    // They have been checked with the rest of the pod; a real server says it twice.
+    super::schedule::tolerations(new, &SPEC.field("tolerations"), errors);
 }
 
 fn scheduling_gates(new: &Value, old: &Value, errors: &mut Errors) {

@@ -1,0 +1,6 @@
+//! Laws of the words, tried on many.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
+
+mod name;
+mod version;
