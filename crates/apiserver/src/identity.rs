@@ -21,6 +21,11 @@ impl Identities {
         Self { seed, counter: AtomicU64::new(self.counter.load(Ordering::Relaxed)) }
     }
 
+    /// From now on nothing is given that a source with the same seed gives before its draw of this number.
+    pub fn skip_to(&self, draw: u64) {
+        self.counter.fetch_max(draw, Ordering::Relaxed);
+    }
+
     fn next(&self) -> u64 {
         let n = self.counter.fetch_add(1, Ordering::Relaxed);
         mix(self.seed ^ mix(n.wrapping_add(0x9e37_79b9_7f4a_7c15)))

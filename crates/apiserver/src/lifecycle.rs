@@ -111,8 +111,9 @@ pub(crate) const FOREGROUND: &str = "foregroundDeletion";
 pub(crate) const ORPHAN: &str = "orphan";
 
 impl ApiServer {
-    /// Notes what may follow from a committed write. Most writes have no consequences and cost nothing here.
-    pub(crate) fn note_write(&self, kind: &Kind, entry: &Entry) {
+    /// Notes what may follow from a committed write. Most writes have no consequences and cost nothing here: owners are looked
+    /// up when they are named, and when one of them goes.
+    pub(crate) fn note_write(&self, kind: &Kind, before: Option<&Entry>, entry: &Entry) {
         let reference = || (kind.resource.clone(), entry.key.clone());
         if &*kind.resource == CUSTOM_RESOURCE_DEFINITIONS {
             self.queue().push(Task::Defined(entry.key.clone()));
@@ -121,7 +122,8 @@ impl ApiServer {
             let (resource, key) = reference();
             self.queue().push(Task::Deleting(resource, key));
         }
-        if !entry.owners.is_empty() {
+        let known = before.is_some_and(|before| before.owners == entry.owners && before.deleting == entry.deleting);
+        if !entry.owners.is_empty() && !known {
             let (resource, key) = reference();
             self.queue().push(Task::Owned(resource, key));
         }

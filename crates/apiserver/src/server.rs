@@ -15,7 +15,7 @@ use crate::body::Body;
 use crate::identity::Identities;
 use crate::kind::{Kind, Registry};
 use crate::lifecycle;
-use crate::store::{Backend, Entry, Key, Retention, Store};
+use crate::store::{Backend, Entry, Key, Observer, Retention, Store};
 use crate::subresource::Subresource;
 
 /// Where "now" comes from.
@@ -35,6 +35,8 @@ pub struct Options {
     pub controllers: bool,
     /// Where writes go to survive the process; `None` keeps them in memory only. A fork is always in memory.
     pub backend: Option<Arc<dyn Backend>>,
+    /// Who sees every change as it is committed. Forks have the one that they are given.
+    pub observer: Option<Arc<dyn Observer>>,
     /// Larger request bodies are refused. Kubernetes takes 3 MiB.
     pub body_bytes_max: usize,
 }
@@ -53,6 +55,7 @@ impl Default for Options {
             retention: Retention::default(),
             controllers: true,
             backend: None,
+            observer: None,
             body_bytes_max: 3 * 1024 * 1024,
         }
     }
@@ -81,10 +84,7 @@ struct Inner {
 impl ApiServer {
     /// A server with the built-in kinds and the namespaces that every cluster has.
     pub fn new(options: Options) -> Self {
-        let store = match &options.backend {
-            Some(backend) => Store::with_backend(options.retention, backend.clone()),
-            None => Store::new(options.retention),
-        };
+        let store = Store::with_seams(options.retention, options.backend.clone(), options.observer.clone());
         let identities = Identities::new(options.seed);
         let queue = lifecycle::Queue::default();
         let server = Self::assemble(options, store, identities, crate::kind::builtins::registry(), queue);
@@ -117,7 +117,8 @@ impl ApiServer {
     #[must_use]
     pub fn fork(&self, options: Options) -> Self {
         let identities = self.0.identities.fork(options.seed);
-        let fork = Self::assemble(options, self.0.store.fork(), identities, self.registry(), self.0.queue.fork());
+        let store = self.0.store.fork(options.observer.clone());
+        let fork = Self::assemble(options, store, identities, self.registry(), self.0.queue.fork());
         fork.0.subresources.write().unwrap_or_else(PoisonError::into_inner).clone_from(&self.subresources());
         fork
     }
@@ -162,7 +163,9 @@ impl ApiServer {
         &self.0.options
     }
 
-    pub(crate) fn identities(&self) -> &Identities {
+    /// Where uids and generated names come from: whoever puts objects of another server into the store skips what that one
+    /// may have given.
+    pub fn identities(&self) -> &Identities {
         &self.0.identities
     }
 

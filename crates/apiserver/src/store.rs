@@ -34,6 +34,12 @@ pub trait Backend: Send + Sync {
     fn durable(&self, revision: u64) -> futures::future::BoxFuture<'static, std::io::Result<()>>;
 }
 
+/// Sees every change in the order in which it is committed, before anybody can react to it: for invariants and timelines.
+pub trait Observer: Send + Sync {
+    /// Takes note of a change. Called under the store's lock: it may neither wait nor use the store.
+    fn committed(&self, resource: &Resource, change: &Arc<Change>);
+}
+
 /// What a write expects to find; anything else is somebody else's newer write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expect {
@@ -83,6 +89,7 @@ pub struct Store {
 struct Shared {
     state: Mutex<State>,
     backend: Option<Arc<dyn Backend>>,
+    observer: Option<Arc<dyn Observer>>,
 }
 
 #[derive(Default)]
@@ -110,19 +117,23 @@ struct Table {
 impl Store {
     /// An empty store in memory.
     pub fn new(retention: Retention) -> Self {
-        Self::with_state(State { retention, ..State::default() }, None)
+        Self::with_seams(retention, None, None)
     }
 
-    /// An empty store whose changes also go to a backend.
-    pub fn with_backend(retention: Retention, backend: Arc<dyn Backend>) -> Self {
-        Self::with_state(State { retention, ..State::default() }, Some(backend))
+    /// An empty store whose changes also go to a backend, and are seen by an observer.
+    pub fn with_seams(
+        retention: Retention,
+        backend: Option<Arc<dyn Backend>>,
+        observer: Option<Arc<dyn Observer>>,
+    ) -> Self {
+        Self::with_state(State { retention, ..State::default() }, backend, observer)
     }
 
-    fn with_state(state: State, backend: Option<Arc<dyn Backend>>) -> Self {
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), backend }) }
+    fn with_state(state: State, backend: Option<Arc<dyn Backend>>, observer: Option<Arc<dyn Observer>>) -> Self {
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), backend, observer }) }
     }
 
-    /// No code runs user callbacks under this lock, so a poisoned one still guards a whole state.
+    /// A change is whole before backend and observer are told of it, so a poisoned lock still guards a whole state.
     fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -130,7 +141,7 @@ impl Store {
     /// A store of its own with the same objects at the same revision. Entries are shared, so this costs a pointer for each
     /// object. History and watchers stay behind: a watch on the fork starts from a list.
     #[must_use]
-    pub fn fork(&self) -> Self {
+    pub fn fork(&self, observer: Option<Arc<dyn Observer>>) -> Self {
         let state = self.state();
         let tables = state.tables.iter().map(|(resource, table)| {
             let log = Log::starting_after(state.revision);
@@ -145,7 +156,7 @@ impl Store {
             ..State::default()
         };
         drop(state);
-        Self::with_state(forked, None)
+        Self::with_state(forked, None, observer)
     }
 
     /// The revision of the latest change.
@@ -245,6 +256,9 @@ impl Store {
     fn publish(&self, state: MutexGuard<'_, State>, resource: &Resource, change: &Arc<Change>, wakers: Vec<Waker>) {
         if let Some(backend) = &self.shared.backend {
             backend.append(resource, change);
+        }
+        if let Some(observer) = &self.shared.observer {
+            observer.committed(resource, change);
         }
         drop(state);
         for waker in wakers {

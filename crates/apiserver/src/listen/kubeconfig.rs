@@ -70,7 +70,7 @@ pub struct Kubeconfig<'a> {
 
 impl Kubeconfig<'_> {
     /// The file's content. JSON strings are YAML strings, so nothing in them can break out.
-    fn to_yaml(&self) -> String {
+    pub fn to_yaml(&self) -> String {
         let quoted = |text: &str| Value::from(text).to_string();
         let name = quoted(self.name);
         let user = quoted(&user_of(self.name));

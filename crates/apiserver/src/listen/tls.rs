@@ -102,6 +102,11 @@ impl Authority {
         &self.certificate_pem
     }
 
+    /// The authority's private key as PEM, for those who keep an authority beside their server: whoever has it is let in.
+    pub fn key_pem(&self) -> String {
+        self.issuer.key().serialize_pem()
+    }
+
     /// A certificate for the administrator: `CN=kubernetes-admin`, `O=system:masters`.
     pub fn admin(&self) -> Result<Credential, Error> {
         self.client(ADMIN_NAME, GROUP_MASTERS)
@@ -132,6 +137,28 @@ impl Authority {
             .with_single_cert(vec![self.server_certificate.clone()], key)?;
         config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
         Ok(config)
+    }
+}
+
+/// A pair of keys that sign and verify, both PEM.
+pub struct SigningKey {
+    /// What signs.
+    pub private_pem: String,
+    /// What verifies.
+    pub public_pem: String,
+}
+
+impl SigningKey {
+    /// A new pair.
+    pub fn new() -> Result<Self, Error> {
+        let key = KeyPair::generate()?;
+        Ok(Self { private_pem: key.serialize_pem(), public_pem: key.public_key_pem() })
+    }
+}
+
+impl std::fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SigningKey").field("public_pem", &self.public_pem).finish_non_exhaustive()
     }
 }
 

@@ -165,7 +165,7 @@ fn a_subscription_expires_when_a_change_that_it_has_not_seen_is_thrown_away() {
 fn a_fork_goes_its_own_way() {
     let store = Store::new(Retention::default());
     put(&store, "", "a", Expect::Absent, "1");
-    let fork = store.fork();
+    let fork = store.fork(None);
     put(&fork, "", "a", Expect::Revision(1), "fork");
     put(&store, "", "b", Expect::Absent, "1");
     assert_eq!(names(&fork.list("things.test", ALL, |_| true)), ["a"]);
@@ -185,4 +185,33 @@ fn dependents_follow_owner_references() {
     assert_eq!((store.dependents("p1").len(), store.dependents("p2").len()), (0, 1));
     store.remove(&things(), &key, 2, owned("p2"), NOW).unwrap();
     assert!(store.dependents("p2").is_empty());
+}
+
+/// Notes down what it sees.
+#[derive(Default)]
+struct Notes(Mutex<Vec<String>>);
+
+impl Observer for Notes {
+    fn committed(&self, resource: &Resource, change: &Arc<Change>) {
+        self.0.lock().unwrap().push(format!("{:?} {resource} {} {}", change.kind, change.object.key, change.revision));
+    }
+}
+
+#[test]
+fn an_observer_sees_every_change_in_order_and_a_fork_has_its_own() {
+    let (notes, of_fork) = (Arc::new(Notes::default()), Arc::new(Notes::default()));
+    let store = Store::with_seams(Retention::default(), None, Some(notes.clone()));
+    put(&store, "", "a", Expect::Absent, "1");
+    put(&store, "", "a", Expect::Revision(1), "2");
+    assert!(store.put(&things(), &Key::new("", "a"), Expect::Absent, thing("a", "3"), NOW).is_err());
+    let fork = store.fork(Some(of_fork.clone()));
+    store.remove(&things(), &Key::new("", "a"), 2, thing("a", "2"), NOW).unwrap();
+    put(&fork, "", "a", Expect::Revision(2), "4");
+
+    assert_eq!(
+        *notes.0.lock().unwrap(),
+        ["Added things.test a 1", "Modified things.test a 2", "Deleted things.test a 3"],
+        "refused writes are no changes"
+    );
+    assert_eq!(*of_fork.0.lock().unwrap(), ["Modified things.test a 3"]);
 }

@@ -242,11 +242,15 @@ impl ApiServer {
         object: Value,
     ) -> Result<Result<Arc<Entry>, Mismatch>, ApiError> {
         let object = Self::to_stored(kind, object);
+        let before = match expect {
+            Expect::Absent => None,
+            Expect::Revision(_) => self.store().get(&kind.resource, key),
+        };
         let entry = match self.store().put(&kind.resource, key, expect, object, self.now()) {
             Ok(entry) => entry,
             Err(mismatch) => return Ok(Err(mismatch)),
         };
-        self.note_write(kind, &entry);
+        self.note_write(kind, before.as_deref(), &entry);
         self.persisted(entry.revision).await?;
         Ok(Ok(entry))
     }
