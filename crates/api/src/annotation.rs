@@ -1,7 +1,7 @@
 //! Every annotation that Windlass writes or reads, once.
 
 use crate::key::{Present, keys};
-use crate::name::{AddonName, ClusterName, MachineName, NameError, Namespace, ReleaseName, UpdateId};
+use crate::name::{AddonName, ClusterName, MachineName, NameError, Namespace, ObjectName, ReleaseName, UpdateId};
 use crate::version::KubernetesVersion;
 
 keys! {
@@ -23,6 +23,12 @@ keys! {
     /// On an object that no controller may touch. Written by people and by tools; read by Cluster API and by us, who remove it
     /// only if we set it.
     PAUSED: Present = "cluster.x-k8s.io/paused";
+    /// On a Machine that is the first to go when its set shrinks. Written by people; read by Cluster API.
+    DELETE_MACHINE: Present = "cluster.x-k8s.io/delete-machine";
+    /// The template that an object was cloned from. Written by Cluster API.
+    CLONED_FROM_NAME: ObjectName = "cluster.x-k8s.io/cloned-from-name";
+    /// The kind and group of that template, with a dot between them. Written by Cluster API.
+    CLONED_FROM_GROUP_KIND: String = "cluster.x-k8s.io/cloned-from-groupkind";
     /// Our hold on a Cluster while the packages of a release are brought in, and for which release. Written by our admission
     /// together with `spec.paused`; read by us, who release no other hold.
     HELD_FOR_RELEASE: ReleaseName = "tkg.tanzu.vmware.com/paused";

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::key::{Key, Present, keys};
-use crate::name::{ClusterName, Namespace, ObjectName, ReleaseName, UpdateId};
+use crate::name::{AddonName, ClusterName, Namespace, ObjectName, ReleaseName, UpdateId};
 use crate::version::{KubernetesVersion, VersionPrefix};
 
 keys! {
@@ -14,6 +14,11 @@ keys! {
     CONTROL_PLANE: Present = "cluster.x-k8s.io/control-plane";
     /// The `MachineDeployment` that a Machine or `MachineSet` belongs to. Written by Cluster API; read by us, for the pool.
     DEPLOYMENT_NAME: ObjectName = "cluster.x-k8s.io/deployment-name";
+    /// The `MachineSet` that a Machine belongs to. Written and read by Cluster API.
+    SET_NAME: ObjectName = "cluster.x-k8s.io/set-name";
+    /// Which state of a `MachineDeployment`'s template a `MachineSet` and its Machines are from. Written and read by Cluster
+    /// API.
+    TEMPLATE_HASH: String = "machine-template-hash";
     /// On what Cluster API derives from `Cluster.spec.topology`. Written by Cluster API; read by us, who then leave the
     /// object alone.
     TOPOLOGY_OWNED: Present = "topology.cluster.x-k8s.io/owned";
@@ -76,6 +81,8 @@ keys! {
     JOB_NAME: ObjectName = "job-name";
     /// The update that an object was made by. Written by us; read by us, to adopt nothing that another update made.
     UPDATE_ID: UpdateId = "windlass.dev/update-id";
+    /// The add-on that an object in a workload cluster belongs to. Written by us; read by us, to find what is ours there.
+    ADDON: AddonName = "windlass.dev/addon";
     /// The namespace of the cluster that an object in another namespace belongs to: no owner reference may lead there.
     /// Written by us; read by the finalizer that removes such objects.
     CLUSTER_NAMESPACE: Namespace = "windlass.dev/cluster-namespace";

@@ -1,4 +1,4 @@
-//! The words on the wire: versions, names, labels, annotations, conditions. The kinds are still to come.
+//! The words on the wire: versions, names, labels, annotations, conditions, kinds.
 //!
 //! Everything that Windlass reads from an API or writes to one is spelled here, once. A text is checked where it comes in
 //! and is a type from then on: [`version::KubernetesVersion`], [`name::ClusterName`], [`name::UpdateId`]. Whoever holds
@@ -28,6 +28,7 @@
 pub mod annotation;
 pub mod condition;
 pub mod key;
+pub mod kind;
 pub mod label;
 pub mod machine_image;
 pub mod name;

@@ -2,5 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
+mod definition;
 mod name;
 mod version;

@@ -1,0 +1,177 @@
+//! How a machine becomes a node: the kubeadm bootstrap provider of Cluster API.
+
+use kube_derive::CustomResource;
+use serde::{Deserialize, Serialize};
+
+use super::Condition;
+use super::wcp::TemplateMetadata;
+
+/// The group of the provider.
+pub const GROUP: &str = "bootstrap.cluster.x-k8s.io";
+
+/// What kubeadm is told on a machine. The first machine has an `initConfiguration`, all others a `joinConfiguration`.
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "bootstrap.cluster.x-k8s.io",
+    version = "v1beta2",
+    kind = "KubeadmConfig",
+    namespaced,
+    status = "KubeadmConfigStatus",
+    schema = "disabled",
+    derive = "Default",
+    derive = "PartialEq",
+    crates(kube_core = "::kube_core")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeadmConfigSpec {
+    /// What the cluster is like; told to the first machine.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_configuration: Option<ClusterConfiguration>,
+    /// How the first machine begins the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub init_configuration: Option<InitConfiguration>,
+    /// How a machine joins the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub join_configuration: Option<JoinConfiguration>,
+}
+
+/// What the cluster is like.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterConfiguration {
+    /// Where the images of Kubernetes come from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_repository: Option<String>,
+    /// Where the image of etcd comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<Etcd>,
+    /// Where the image of `CoreDNS` comes from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns: Option<ImageMeta>,
+}
+
+/// Where etcd is: on the machines of the control plane.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Etcd {
+    /// On the machines of the control plane.
+    pub local: ImageMeta,
+}
+
+/// Where an image comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ImageMeta {
+    /// The registry, or the part of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_repository: Option<String>,
+    /// The tag.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image_tag: Option<String>,
+}
+
+/// How the first machine begins the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct InitConfiguration {
+    /// How its node registers.
+    #[serde(default)]
+    pub node_registration: NodeRegistration,
+    /// Phases of kubeadm that are left out: `addon/kube-proxy`, as kube-proxy is ours.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skip_phases: Vec<String>,
+}
+
+/// How a machine joins the cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct JoinConfiguration {
+    /// How its node registers.
+    #[serde(default)]
+    pub node_registration: NodeRegistration,
+    /// Present on machines of the control plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_plane: Option<JoinControlPlane>,
+}
+
+/// Says by being there that a machine joins the control plane.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct JoinControlPlane {}
+
+/// How a node registers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeRegistration {
+    /// Arguments of the kubelet.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kubelet_extra_args: Vec<Argument>,
+}
+
+impl NodeRegistration {
+    /// The argument by which a kubelet labels its node.
+    pub const NODE_LABELS: &str = "node-labels";
+
+    /// The labels that the kubelet gives its node: `key=value` pairs with commas between them.
+    pub fn node_labels(&self) -> Option<&str> {
+        self.kubelet_extra_args.iter().find(|arg| arg.name == Self::NODE_LABELS).map(|arg| arg.value.as_str())
+    }
+}
+
+/// An argument of a program, without the dashes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Argument {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+/// How far the provider is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KubeadmConfigStatus {
+    /// What the v1beta2 contract asks for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initialization: Option<BootstrapInitialization>,
+    /// The Secret with what the machine reads when it boots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_secret_name: Option<String>,
+    /// Facts that others can wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// What the v1beta2 contract asks of a bootstrap configuration.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct BootstrapInitialization {
+    /// The Secret is there.
+    #[serde(default)]
+    pub data_secret_created: bool,
+}
+
+/// What bootstrap configurations are cloned from.
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "bootstrap.cluster.x-k8s.io",
+    version = "v1beta2",
+    kind = "KubeadmConfigTemplate",
+    namespaced,
+    schema = "disabled",
+    derive = "Default",
+    derive = "PartialEq",
+    crates(kube_core = "::kube_core")
+)]
+pub struct KubeadmConfigTemplateSpec {
+    /// The configuration to be.
+    pub template: KubeadmConfigTemplateResource,
+}
+
+/// The configuration to be.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct KubeadmConfigTemplateResource {
+    /// Its labels and annotations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<TemplateMetadata>,
+    /// What kubeadm is told.
+    pub spec: KubeadmConfigSpec,
+}

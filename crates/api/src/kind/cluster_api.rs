@@ -1,0 +1,289 @@
+//! Cluster API v1beta2: what we read of its kinds, and what we own in them.
+
+use std::collections::BTreeMap;
+
+use kube_derive::CustomResource;
+use serde::{Deserialize, Serialize};
+
+use super::wcp::{Address, Endpoint, TemplateMetadata};
+use super::{Condition, ContractReference};
+
+/// The group of the kinds.
+pub const GROUP: &str = "cluster.x-k8s.io";
+
+/// A workload cluster as Cluster API sees it.
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "cluster.x-k8s.io",
+    version = "v1beta2",
+    kind = "Cluster",
+    namespaced,
+    status = "ClusterStatus",
+    schema = "disabled",
+    derive = "Default",
+    derive = "PartialEq",
+    crates(kube_core = "::kube_core")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterSpec {
+    /// Nobody may touch what belongs to the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+    /// Where the API is. Copied from the infrastructure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_plane_endpoint: Option<Endpoint>,
+    /// What the cluster needs once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub infrastructure_ref: Option<ContractReference>,
+    /// The network inside of the cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster_network: Option<serde_json::Value>,
+}
+
+/// How a cluster is doing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterStatus {
+    /// `Pending`, `Provisioning`, `Provisioned`, `Deleting`, `Failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// What has ever been reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initialization: Option<ClusterInitialization>,
+    /// Facts that others can wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// What a cluster has ever reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterInitialization {
+    /// What it needs once is there.
+    #[serde(default)]
+    pub infrastructure_provisioned: bool,
+    /// Its API has answered.
+    #[serde(default)]
+    pub control_plane_initialized: bool,
+}
+
+/// A machine: infrastructure, bootstrap and node in one.
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "cluster.x-k8s.io",
+    version = "v1beta2",
+    kind = "Machine",
+    namespaced,
+    status = "MachineStatus",
+    schema = "disabled",
+    derive = "Default",
+    derive = "PartialEq",
+    crates(kube_core = "::kube_core")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineSpec {
+    /// The cluster that it is for.
+    #[serde(default)]
+    pub cluster_name: String,
+    /// The version of Kubernetes that it should have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// What tells the machine from all others. Copied from the infrastructure.
+    #[serde(default, rename = "providerID", skip_serializing_if = "Option::is_none")]
+    pub provider_id: Option<String>,
+    /// How it becomes a node.
+    #[serde(default)]
+    pub bootstrap: Bootstrap,
+    /// What it is made from.
+    #[serde(default)]
+    pub infrastructure_ref: ContractReference,
+}
+
+/// How a machine becomes a node.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Bootstrap {
+    /// Who writes what the machine reads when it boots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_ref: Option<ContractReference>,
+    /// The Secret in which that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_secret_name: Option<String>,
+}
+
+/// How a machine is doing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineStatus {
+    /// `Pending`, `Provisioning`, `Provisioned`, `Running`, `Deleting`, `Failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+    /// Its node in the workload cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_ref: Option<NodeReference>,
+    /// Where it can be reached.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<Address>,
+    /// What has ever been reached.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initialization: Option<MachineInitialization>,
+    /// Facts that others can wait for: `Ready`, `NodeHealthy`, `Deleting` …
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// What a machine has ever reached.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineInitialization {
+    /// The infrastructure is there.
+    #[serde(default)]
+    pub infrastructure_provisioned: bool,
+    /// What it reads when it boots is there.
+    #[serde(default)]
+    pub bootstrap_data_secret_created: bool,
+}
+
+/// A node of the workload cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NodeReference {
+    /// Its name.
+    pub name: String,
+}
+
+/// A number of machines that are alike.
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "cluster.x-k8s.io",
+    version = "v1beta2",
+    kind = "MachineSet",
+    namespaced,
+    status = "MachineSetStatus",
+    schema = "disabled",
+    derive = "Default",
+    derive = "PartialEq",
+    crates(kube_core = "::kube_core")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineSetSpec {
+    /// The cluster that they are for.
+    #[serde(default)]
+    pub cluster_name: String,
+    /// How many.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u32>,
+    /// Which machines are counted.
+    #[serde(default)]
+    pub selector: LabelSelector,
+    /// What they are like.
+    #[serde(default)]
+    pub template: MachineTemplate,
+}
+
+/// Which objects.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LabelSelector {
+    /// All of these.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub match_labels: BTreeMap<String, String>,
+}
+
+/// What machines of a set are like.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct MachineTemplate {
+    /// Their labels and annotations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<TemplateMetadata>,
+    /// The rest. The references are to templates.
+    #[serde(default)]
+    pub spec: MachineSpec,
+}
+
+/// How a set of machines is doing.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineSetStatus {
+    /// How many there are.
+    #[serde(default)]
+    pub replicas: u32,
+    /// How many of them are ready.
+    #[serde(default)]
+    pub ready_replicas: u32,
+    /// How many of them can be relied on.
+    #[serde(default)]
+    pub available_replicas: u32,
+    /// How many of them are as they should be.
+    #[serde(default)]
+    pub up_to_date_replicas: u32,
+    /// The generation that this was counted for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// Facts that others can wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// A pool of machines that is rolled from one set to the next.
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "cluster.x-k8s.io",
+    version = "v1beta2",
+    kind = "MachineDeployment",
+    namespaced,
+    status = "MachineSetStatus",
+    schema = "disabled",
+    derive = "Default",
+    derive = "PartialEq",
+    crates(kube_core = "::kube_core")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineDeploymentSpec {
+    /// The cluster that it is for.
+    #[serde(default)]
+    pub cluster_name: String,
+    /// How many machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u32>,
+    /// Which machines are counted.
+    #[serde(default)]
+    pub selector: LabelSelector,
+    /// What they are like. A change of it rolls them.
+    #[serde(default)]
+    pub template: MachineTemplate,
+    /// How they are rolled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<Rollout>,
+}
+
+/// How machines are rolled.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rollout {
+    /// In which way.
+    #[serde(default)]
+    pub strategy: RolloutStrategy,
+}
+
+/// In which way machines are rolled.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RolloutStrategy {
+    /// `RollingUpdate` or `OnDelete`.
+    #[serde(rename = "type", default)]
+    pub type_: String,
+    /// The two numbers of a rolling update.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rolling_update: Option<RollingUpdate>,
+}
+
+/// The two numbers of a rolling update. Both may also be percentages on the wire; ours are numbers.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RollingUpdate {
+    /// How many machines more than asked for there may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_surge: Option<u32>,
+    /// How many machines fewer than asked for there may be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_unavailable: Option<u32>,
+}

@@ -1,0 +1,129 @@
+//! `ClusterUpdate`: our record of one update.
+
+use kube_derive::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Condition;
+
+/// What is changed, and from what. Written once, before the first write of the update, and never changed.
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "windlass.dev",
+    version = "v1alpha1",
+    kind = "ClusterUpdate",
+    namespaced,
+    status = "ClusterUpdateStatus",
+    shortname = "cu",
+    category = "windlass",
+    doc = "One update of a workload cluster: what it changes, how far it is, what it waits for, and how it ended.",
+    printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.cluster"),
+    printcolumn(name = "From", type_ = "string", json_path = ".spec.from.distribution"),
+    printcolumn(name = "To", type_ = "string", json_path = ".spec.to.distribution"),
+    printcolumn(name = "Stage", type_ = "string", json_path = ".status.stage"),
+    printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
+    printcolumn(name = "Waiting For", type_ = "string", json_path = ".status.waitingFor[0].message"),
+    printcolumn(name = "Id", type_ = "string", json_path = ".spec.id", priority = 1),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    derive = "Default",
+    derive = "PartialEq",
+    crates(kube_core = "::kube_core")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterUpdateSpec {
+    /// The cluster, which is in the same namespace.
+    pub cluster: String,
+    /// Which update of the cluster it is; its creation was number 0.
+    pub ordinal: u64,
+    /// What tells the update from all others.
+    pub id: String,
+    /// What the cluster was.
+    pub from: UpdateEnd,
+    /// What the cluster is to be.
+    pub to: UpdateEnd,
+    /// The digest of what the update may do.
+    pub envelope_digest: String,
+}
+
+/// One end of an update.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateEnd {
+    /// The distribution version. Where machines differ it is the oldest.
+    pub distribution: String,
+    /// The version of Kubernetes in it.
+    pub kubernetes: String,
+    /// The machines of the control plane.
+    pub control_plane: super::tanzu::Machines,
+    /// The workers.
+    pub workers: super::tanzu::Machines,
+}
+
+/// How far an update is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterUpdateStatus {
+    /// The whole in one word.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<UpdateState>,
+    /// The stage that is being worked on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stage: Option<String>,
+    /// What it waits for. Never empty while it runs and does nothing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waiting_for: Vec<WaitingFor>,
+    /// When each stage began and ended.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageRecord>,
+    /// When it began, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// When it ended, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<String>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
+    /// Facts that others can wait for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+}
+
+/// An update in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum UpdateState {
+    /// It goes on.
+    Running,
+    /// It is done.
+    Succeeded,
+    /// It gave up; a person has to look.
+    Failed,
+}
+
+/// Something that an update waits for.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitingFor {
+    /// The stage that waits.
+    pub stage: String,
+    /// Why, in one word.
+    pub reason: String,
+    /// The object that it waits for, as `Kind/name`.
+    pub object: String,
+    /// Why, in a sentence.
+    pub message: String,
+}
+
+/// When a stage began and ended.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StageRecord {
+    /// Which stage.
+    pub stage: String,
+    /// When it began, as RFC 3339; nothing if there was nothing to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// When it ended, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<String>,
+}
