@@ -5,6 +5,8 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use tokio::time::Instant;
@@ -17,6 +19,7 @@ pub struct Clock(Source);
 enum Source {
     Wall,
     Virtual { base: Timestamp, origin: Instant },
+    ByHand { base: Timestamp, elapsed_micros: Arc<AtomicU64> },
 }
 
 impl Clock {
@@ -24,6 +27,13 @@ impl Clock {
     /// sped up by whoever advances it. Read it only inside the runtime that it was made in.
     pub fn virtual_from(base: Timestamp) -> Self {
         Self(Source::Virtual { base, origin: Instant::now() })
+    }
+
+    /// A clock that shows `base` until its hand is moved. It may be read from any thread.
+    pub(crate) fn moved_by_hand(base: Timestamp) -> (Self, Hand) {
+        let elapsed_micros = Arc::new(AtomicU64::new(0));
+        let hand = Hand { elapsed: Duration::ZERO, elapsed_micros: Arc::clone(&elapsed_micros) };
+        (Self(Source::ByHand { base, elapsed_micros }), hand)
     }
 
     /// The machine's own clock.
@@ -37,6 +47,10 @@ impl Clock {
             Source::Wall => wall_now(),
             // Past the year 9999 the clock stands still: there is nothing later to show.
             Source::Virtual { base, origin } => base.checked_add(origin.elapsed()).unwrap_or(Timestamp::MAX),
+            Source::ByHand { base, elapsed_micros } => {
+                let elapsed = Duration::from_micros(elapsed_micros.load(Ordering::Acquire));
+                base.checked_add(elapsed).unwrap_or(Timestamp::MAX)
+            }
         }
     }
 
@@ -44,6 +58,36 @@ impl Clock {
     pub fn now_fn(&self) -> Arc<dyn Fn() -> Timestamp + Send + Sync> {
         let clock = self.clone();
         Arc::new(move || clock.now())
+    }
+}
+
+/// What moves a clock. There is one for each.
+#[derive(Debug)]
+pub(crate) struct Hand {
+    elapsed: Duration,
+    elapsed_micros: Arc<AtomicU64>,
+}
+
+impl Hand {
+    /// Moves the clock on.
+    pub(crate) fn advance(&mut self, by: Duration) {
+        self.elapsed = self.elapsed.saturating_add(by);
+        let micros = u64::try_from(self.elapsed.as_micros()).unwrap_or(u64::MAX);
+        self.elapsed_micros.store(micros, Ordering::Release);
+    }
+}
+
+/// A moment of real time, for whoever paces virtual time by it.
+pub(crate) struct RealTime(std::time::Instant);
+
+impl RealTime {
+    #[allow(clippy::disallowed_methods, reason = "tokio's clock is the one that is being paced")]
+    pub(crate) fn now() -> Self {
+        Self(std::time::Instant::now())
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.0.elapsed()
     }
 }
 
@@ -57,6 +101,7 @@ impl fmt::Debug for Clock {
         f.write_str(match self.0 {
             Source::Wall => "Clock::wall",
             Source::Virtual { .. } => "Clock::virtual",
+            Source::ByHand { .. } => "Clock::by_hand",
         })
     }
 }

@@ -1,4 +1,6 @@
-//! A run in which an hour of waiting takes microseconds.
+//! A run in which an hour of waiting takes microseconds; and one in which it takes as long as a person wants to wait.
+
+mod paced;
 
 use std::io;
 
@@ -6,6 +8,8 @@ use jiff::Timestamp;
 
 use crate::chance::Seed;
 use crate::clock::Clock;
+
+pub use paced::run_paced;
 
 /// The time and the chance of a virtual run.
 #[derive(Debug, Clone)]

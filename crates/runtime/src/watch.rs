@@ -3,6 +3,8 @@
 //! kube's `watcher` lists, watches, and resumes. This adds what it leaves to its users: a cache in order, which owners a
 //! change concerns, back-off with jitter from our seed, and a guard so that one malformed object stops nobody else.
 
+mod lean;
+
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -14,13 +16,13 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicResourceScope;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
-use serde::de::{Deserialize, DeserializeOwned, Deserializer};
-use serde_json::Value;
+use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed, Deserializer};
 
 use crate::backoff::Backoff;
 use crate::cache::{Cache, Listed};
 use crate::chance::Chance;
 use crate::key::Key;
+use lean::Lean;
 
 /// What can be watched: any Kubernetes kind, typed or dynamic.
 pub trait Object:
@@ -259,18 +261,12 @@ impl Unreadable {
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let mut value = Value::deserialize(deserializer)?;
-        if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
-            metadata.remove("managedFields");
-        }
-        Ok(Self(K::deserialize(&value).map_err(|error| {
-            let text = |field: &str| value["metadata"][field].as_str().map(str::to_owned);
-            let metadata = ObjectMeta {
-                namespace: text("namespace"),
-                name: text("name"),
-                resource_version: text("resourceVersion"),
-                ..ObjectMeta::default()
-            };
+        let value = Lean::Object.deserialize(deserializer)?;
+        let text = |field: &str| value["metadata"][field].as_str().map(str::to_owned);
+        let (namespace, name, resource_version) = (text("namespace"), text("name"), text("resourceVersion"));
+        // By value: whatever is in the tree is moved into the type and not copied.
+        Ok(Self(serde_json::from_value(value).map_err(|error| {
+            let metadata = ObjectMeta { namespace, name, resource_version, ..ObjectMeta::default() };
             Unreadable { metadata, why: error.to_string() }
         })))
     }
