@@ -1,0 +1,30 @@
+//! The pure core: what to do next to a cluster, and why not more.
+//!
+//! ```text
+//! release + target ─┐
+//!                   ├─▶ plan ─▶ Planned { record, steps, report, envelope } ─▶ check ─▶ [Finding]
+//! inventory ────────┘
+//! ```
+//!
+//! [`planner::plan`] proposes only the *next* admissible steps. Looped over a World it yields a whole update: rehearsal,
+//! preview and the tests of ordering are one mechanism.
+//!
+//! **Invariant**: same input, same output, byte for byte. No clock, no client, no randomness, no hash order; the crate's
+//! dependencies and its own `clippy.toml` see to it.
+
+#![deny(missing_docs)]
+
+pub mod check;
+mod digest;
+pub mod envelope;
+pub mod gate;
+pub mod inventory;
+pub mod package;
+pub mod planner;
+pub mod release;
+pub mod render;
+pub mod report;
+pub mod resolve;
+pub mod step;
+pub mod target;
+pub mod version_facts;

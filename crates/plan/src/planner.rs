@@ -1,0 +1,138 @@
+//! What to do next.
+//!
+//! The stages are planned apart from each other. What may be done now is decided by each stage's gates and not by the order in
+//! which the stages are asked; every reason not to go on is reported.
+
+mod case;
+mod control_plane;
+mod creation;
+mod packages;
+mod record;
+pub(crate) mod role;
+mod workers;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use windlass_api::kind::cluster_update::UpdateEnd;
+use windlass_api::name::{ObjectName, UpdateId};
+
+use crate::envelope::Envelope;
+use crate::gate::{Blocked, Gates};
+use crate::inventory::Inventory;
+use crate::report::{Report, StageReport, StageState};
+use crate::step::{Stage, Step};
+use crate::target::Target;
+
+pub(crate) use case::Case;
+
+/// All that a plan depends on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlanningInput {
+    /// What the cluster is asked to be. While an update runs, and after it failed, it is what that update leads to.
+    pub target: Target,
+    /// What it is.
+    pub inventory: Inventory,
+    /// The time, for the record.
+    pub now: Timestamp,
+    /// The rules that are in force.
+    pub gates: Gates,
+}
+
+/// What to do next.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Planned {
+    /// What to write down first. While an update is to be begun or resumed there are no steps.
+    pub record: Option<Record>,
+    /// The next admissible writes, in order.
+    pub steps: Vec<Step>,
+    /// What is going on, and why not more.
+    pub report: Report,
+    /// What the update may do in all; the same for every plan of it.
+    pub envelope: Envelope,
+}
+
+/// What to write into a `ClusterUpdate`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[allow(clippy::large_enum_variant, reason = "a plan has at most one")]
+pub enum Record {
+    /// An update begins: create its record.
+    Begin {
+        /// The name of the record.
+        name: ObjectName,
+        /// Which update of the cluster it is.
+        ordinal: u64,
+        /// Its id.
+        id: UpdateId,
+        /// What the cluster is.
+        from: UpdateEnd,
+        /// What it is to be.
+        to: UpdateEnd,
+        /// The digest of the envelope.
+        envelope_digest: String,
+    },
+    /// The update goes on after it had failed: somebody deleted the Job that gave up, which says "try again". Its state is
+    /// to be running again, under the same id, so that the next Job goes on where the last one stopped.
+    Resumed,
+    /// The update is done: nothing differs any more, and all is well.
+    Succeeded,
+    /// The update gave up.
+    Failed {
+        /// Why.
+        message: String,
+    },
+}
+
+/// What to do next to a cluster, and why not more.
+pub fn plan(input: &PlanningInput) -> Planned {
+    let case = Case::of(input);
+    let mut planned = Planned {
+        record: None,
+        steps: Vec::new(),
+        report: Report::new(&case),
+        envelope: Envelope::of(case.target, case.from.as_ref()),
+    };
+    planned.stage(&case, Stage::Packages, packages::plan);
+    planned.stage(&case, Stage::ControlPlane, control_plane::plan);
+    planned.stage(&case, Stage::Workers, workers::plan);
+    record::settle(&case, &mut planned);
+    planned
+}
+
+impl Planned {
+    fn stage(&mut self, case: &Case<'_>, stage: Stage, plan: fn(&Case<'_>) -> StagePlan) {
+        let StagePlan { steps, state, mut changes, blocked } = plan(case);
+        changes.sort();
+        self.report.stages.push(StageReport { stage, state, changes, blocked });
+        self.steps.extend(steps);
+    }
+}
+
+/// What a stage comes to.
+struct StagePlan {
+    steps: Vec<Step>,
+    state: StageState,
+    changes: Vec<String>,
+    blocked: Vec<Blocked>,
+}
+
+impl StagePlan {
+    fn done() -> Self {
+        Self { steps: Vec::new(), state: StageState::Done, changes: Vec::new(), blocked: Vec::new() }
+    }
+
+    fn ready(steps: Vec<Step>, changes: Vec<String>) -> Self {
+        Self { steps, state: StageState::Ready, changes, blocked: Vec::new() }
+    }
+
+    /// It may not go on, for reasons of which there is at least one.
+    fn waiting(blocked: Vec<Blocked>, changes: Vec<String>) -> Self {
+        let gave_up = |blocked: &Blocked| matches!(blocked, Blocked::ControlPlaneUpdateFailed { .. });
+        let state = if blocked.iter().any(gave_up) { StageState::Failed } else { StageState::Waiting };
+        Self { steps: Vec::new(), state, changes, blocked }
+    }
+
+    /// Others are at work.
+    fn running(blocked: Vec<Blocked>, changes: Vec<String>) -> Self {
+        Self { steps: Vec::new(), state: StageState::Running, changes, blocked }
+    }
+}

@@ -1,0 +1,170 @@
+//! The machines of the control plane. They are made one at a time, and replaced by a Job, one at a time.
+
+use std::collections::BTreeSet;
+
+use windlass_api::name::{MachineName, ObjectName};
+
+use super::case::Case;
+use super::{StagePlan, creation, role};
+use crate::gate::{self, Blocked, Gate};
+use crate::inventory::{Inventory, JobState, Machine};
+use crate::render::{self, Scope};
+use crate::step::{Action, Place, Stage, Step};
+
+pub(super) fn plan(case: &Case<'_>) -> StagePlan {
+    let Some(cluster) = case.cluster_uid() else { return creation::cluster(case) };
+    let scope = case.scope();
+    let changes = changes(&scope, case.inventory);
+    if !case.held.is_empty() {
+        return StagePlan::waiting(case.held.clone(), changes);
+    }
+    if let Some(certificates) = creation::certificates(case, cluster) {
+        return certificates;
+    }
+    if let Some(machine) = differing(&scope, case.inventory).next() {
+        return replace(case, machine, changes);
+    }
+    match missing(&scope, case.inventory).next() {
+        Some(ordinal) => creation::machine(case, cluster, ordinal),
+        None => settle(case),
+    }
+}
+
+/// The Job, when the gates open; what it does otherwise. `machine` is the first one that it has to replace.
+fn replace(case: &Case<'_>, machine: &Machine, changes: Vec<String>) -> StagePlan {
+    let ours = case.inventory.control_plane.job.as_ref().filter(|job| job.update == case.update);
+    let blocked = match ours.map(|job| (&job.name, &job.state)) {
+        Some((job, JobState::Active { .. })) => {
+            return StagePlan::running(vec![Blocked::ControlPlaneUpdateRunning { job: job.clone() }], changes);
+        }
+        Some((job, JobState::Complete)) => vec![incomplete(job, machine)],
+        Some((job, JobState::Failed { message })) => {
+            vec![Blocked::ControlPlaneUpdateFailed { job: job.clone(), message: message.clone() }]
+        }
+        None => refusals(case),
+    };
+    if !blocked.is_empty() {
+        return StagePlan::waiting(blocked, changes);
+    }
+    let step = Step {
+        stage: Stage::ControlPlane,
+        role: role::JOB.to_owned(),
+        place: Place::Management,
+        action: Action::Create { object: render::job::job(&case.scope()) },
+        why: format!("every package is ready, and {} is to be replaced", machine.name),
+    };
+    StagePlan::ready(vec![step], changes)
+}
+
+fn incomplete(job: &ObjectName, machine: &Machine) -> Blocked {
+    Blocked::ControlPlaneUpdateIncomplete { job: job.clone(), machine: machine.name.clone() }
+}
+
+fn refusals(case: &Case<'_>) -> Vec<Blocked> {
+    let Case { target, inventory, gates, .. } = case;
+    [
+        gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(inventory)),
+        gates.ask(Gate::CertificatesPresent, || gate::certificates_present(&target.cluster.name, inventory)),
+        gates.ask(Gate::PackagesFirst, || gate::packages_first(target, inventory)),
+        gates.ask(Gate::ControlPlaneHealthy, || gate::control_plane_healthy(inventory, case.update)),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// All machines are as they should be: what is left is to see them well.
+fn settle(case: &Case<'_>) -> StagePlan {
+    let control_plane = &case.inventory.control_plane;
+    let mut blocked: Vec<Blocked> = control_plane.machines.iter().filter_map(gate::not_ready).collect();
+    if let Some(job) = control_plane.job.as_ref().filter(|job| matches!(job.state, JobState::Active { .. })) {
+        blocked.push(Blocked::ControlPlaneUpdateRunning { job: job.name.clone() });
+    }
+    if !case.is_initialized() {
+        blocked.push(Blocked::NoWorkloadApi);
+    }
+    if blocked.is_empty() { StagePlan::done() } else { StagePlan::running(blocked, Vec::new()) }
+}
+
+/// Whether a machine is not what it should be.
+pub(super) fn differs(scope: &Scope<'_>, inventory: &Inventory) -> bool {
+    differing(scope, inventory).next().is_some()
+}
+
+fn differing<'i>(scope: &Scope<'_>, inventory: &'i Inventory) -> impl Iterator<Item = &'i Machine> {
+    let scope = *scope;
+    inventory.control_plane.machines.iter().filter(move |machine| !differences(&scope, machine).is_empty())
+}
+
+/// The numbers for which there is no machine.
+pub(super) fn missing(scope: &Scope<'_>, inventory: &Inventory) -> impl Iterator<Item = u32> {
+    let scope = *scope;
+    let there: BTreeSet<MachineName> = inventory.control_plane.machines.iter().map(row).cloned().collect();
+    (0..scope.target.control_plane.count).filter(move |ordinal| !there.contains(&scope.control_plane_base(*ordinal)))
+}
+
+/// Refuses to go on while there are machines that the control plane was not asked to have.
+pub(super) fn too_large(scope: &Scope<'_>, inventory: &Inventory) -> Option<Blocked> {
+    let want = scope.target.control_plane.count;
+    let asked: BTreeSet<MachineName> = (0..want).map(|ordinal| scope.control_plane_base(ordinal)).collect();
+    let machines = &inventory.control_plane.machines;
+    let extra = machines.iter().any(|machine| !asked.contains(row(machine)));
+    extra.then(|| Blocked::ControlPlaneTooLarge { have: rows(machines), want })
+}
+
+/// What all machines share that replace each other.
+fn row(machine: &Machine) -> &MachineName {
+    machine.base.as_ref().unwrap_or(&machine.name)
+}
+
+/// How many machines there are, where one that takes the place of another counts as one with it.
+pub(super) fn rows(machines: &[Machine]) -> u32 {
+    let rows: BTreeSet<&MachineName> = machines.iter().map(row).collect();
+    u32::try_from(rows.len()).unwrap_or(u32::MAX)
+}
+
+/// A field of a machine that is not as it should be.
+struct Difference {
+    field: &'static str,
+    line: String,
+}
+
+/// What is different about a machine. What is not known (its infrastructure is not there yet) is not different.
+fn differences(scope: &Scope<'_>, machine: &Machine) -> Vec<Difference> {
+    let difference = |field, word: &str, is: Option<&str>, should_be: &str| {
+        let is = is.filter(|is| *is != should_be)?;
+        Some(Difference { field, line: format!("{word} {is} -> {should_be}") })
+    };
+    let (release, machines) = (&scope.target.release, &scope.target.control_plane);
+    let text = Option::<&str>::from;
+    [
+        difference("version", "version", text(machine.version.as_str()), release.kubernetes.as_str()),
+        difference("imageName", "image", machine.image.as_ref().map(AsRef::as_ref), release.image.as_str()),
+        difference("className", "class", machine.class.as_ref().map(AsRef::as_ref), machines.class.as_str()),
+        difference(
+            "storageClass",
+            "storage class",
+            machine.storage_class.as_ref().map(AsRef::as_ref),
+            machines.storage_class.as_str(),
+        ),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+/// One line for each machine that will be replaced, and for each that will be made.
+fn changes(scope: &Scope<'_>, inventory: &Inventory) -> Vec<String> {
+    let ordinal = |machine: &Machine| {
+        let same = |ordinal: &u32| scope.control_plane_base(*ordinal) == *row(machine);
+        (0..scope.target.control_plane.count).find(same).map_or_else(|| machine.name.to_string(), role::control_plane)
+    };
+    let replaced = inventory.control_plane.machines.iter().filter_map(|machine| {
+        let differences = differences(scope, machine);
+        let lines: Vec<&str> = differences.iter().map(|difference| difference.line.as_str()).collect();
+        let fields: Vec<&str> = differences.iter().map(|difference| difference.field).collect();
+        let line = format!("{}: {}, forces replacement: {}", ordinal(machine), lines.join(", "), fields.join(", "));
+        (!fields.is_empty()).then_some(line)
+    });
+    replaced.chain(missing(scope, inventory).map(|ordinal| format!("{}: new", role::control_plane(ordinal)))).collect()
+}

@@ -1,0 +1,122 @@
+//! The add-ons in the workload cluster. Each object is brought in apart from all others: an error with one stops no other.
+
+use serde_json::Value;
+use windlass_api::name::AddonName;
+
+use super::case::Case;
+use super::{StagePlan, control_plane, role, workers};
+use crate::gate::{self, Blocked, Gate};
+use crate::inventory::{AddonObject, Reachable};
+use crate::package::{self, PackageState};
+use crate::release::{addon_role, distribution_of};
+use crate::render;
+use crate::step::{Action, Place, Stage, Step};
+
+/// How many differences of one object are told.
+const DIFFERENCES_SHOWN_MAX: usize = 3;
+
+pub(super) fn plan(case: &Case<'_>) -> StagePlan {
+    let held = [case.gates.ask(Gate::NotPaused, || gate::not_paused(case.inventory)), case.version_refused()];
+    let held: Vec<Blocked> = held.into_iter().chain([case.inventory.unreachable()]).flatten().collect();
+    let Some(workload) = case.inventory.reachable().filter(|_| held.is_empty()) else {
+        return StagePlan::waiting(held, Vec::new());
+    };
+    let (mut steps, mut changes) = (Vec::new(), Vec::new());
+    for (addon, release) in &case.target.release.addons {
+        for desired in &release.objects {
+            let found = package::find(&workload, addon, desired);
+            if let Some(change) = change(desired, found) {
+                changes.push(format!("{}: {change}", addon_role(addon, desired)));
+                steps.push(apply(addon, desired, change));
+            }
+        }
+    }
+    let stale: Vec<(&AddonName, &AddonObject)> = stale(case, &workload).collect();
+    if steps.is_empty() && machines_are_settled(case) {
+        let gone = |found: &&(&AddonName, &AddonObject)| bound_node(&workload, found.1).is_none();
+        steps.extend(stale.iter().filter(gone).map(|(_, found)| delete(found)));
+    }
+    if !steps.is_empty() {
+        return StagePlan::ready(steps, changes);
+    }
+    let mut blocked: Vec<Blocked> = complaints(case);
+    if machines_are_settled(case) {
+        blocked.extend(stale.iter().filter_map(|(addon, found)| kept(&workload, addon, found)));
+    }
+    if blocked.is_empty() { StagePlan::done() } else { StagePlan::running(blocked, changes) }
+}
+
+fn complaints(case: &Case<'_>) -> Vec<Blocked> {
+    let complaint = |(addon, state): (AddonName, PackageState)| {
+        state.complaint().map(|why| Blocked::PackageNotReady { addon, why })
+    };
+    package::states(case.target, case.inventory).into_iter().flatten().filter_map(complaint).collect()
+}
+
+/// What is to be changed about an object; `None` if it is as it should be.
+fn change(desired: &Value, found: Option<&AddonObject>) -> Option<String> {
+    let Some(found) = found else { return Some("new".to_owned()) };
+    let differences = render::differences(desired, &found.live);
+    let more = differences.len().saturating_sub(DIFFERENCES_SHOWN_MAX);
+    let shown: Vec<&str> = differences.iter().take(DIFFERENCES_SHOWN_MAX).map(String::as_str).collect();
+    let more = if more == 0 { String::new() } else { format!(", and {more} more") };
+    (!differences.is_empty()).then(|| format!("{}{more}", shown.join(", ")))
+}
+
+fn apply(addon: &AddonName, desired: &Value, why: String) -> Step {
+    Step {
+        stage: Stage::Packages,
+        role: addon_role(addon, desired),
+        place: Place::Workload,
+        action: Action::Apply { object: desired.clone(), expect: None },
+        why,
+    }
+}
+
+/// The objects of other distributions than the target's.
+fn stale<'a>(
+    case: &Case<'a>,
+    workload: &Reachable<'a>,
+) -> impl Iterator<Item = (&'a AddonName, &'a AddonObject)> + use<'a> {
+    let wanted = &case.target.release.distribution;
+    let objects = workload.addons.iter().flat_map(|(addon, found)| found.iter().map(move |found| (addon, found)));
+    objects.filter(move |(_, found)| distribution_of(&found.live).is_some_and(|bound| bound != *wanted))
+}
+
+/// Whether every machine is what it should be, so that none of another distribution can still join.
+fn machines_are_settled(case: &Case<'_>) -> bool {
+    let scope = case.scope();
+    case.inventory.gaps.is_empty()
+        && !control_plane::differs(&scope, case.inventory)
+        && control_plane::missing(&scope, case.inventory).next().is_none()
+        && case.target.pools.iter().all(|pool| workers::is_rolled(&scope, pool, case.inventory))
+}
+
+/// A node that an object is still for.
+fn bound_node<'a>(workload: &Reachable<'a>, found: &AddonObject) -> Option<&'a crate::inventory::Node> {
+    let bound = distribution_of(&found.live)?;
+    workload.nodes.iter().find(|node| node.distribution.as_ref() == Some(&bound))
+}
+
+fn kept(workload: &Reachable<'_>, addon: &AddonName, found: &AddonObject) -> Option<Blocked> {
+    let node = bound_node(workload, found)?;
+    let why = format!("{} stays, because node {} still needs it", package::object_name(&found.live), node.name);
+    Some(Blocked::PackageNotReady { addon: addon.clone(), why })
+}
+
+fn delete(found: &AddonObject) -> Step {
+    let text = |pointer: &str| found.live.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+    Step {
+        stage: Stage::Packages,
+        role: role::STALE.to_owned(),
+        place: Place::Workload,
+        action: Action::Delete {
+            api_version: text("/apiVersion").unwrap_or_default(),
+            kind: text("/kind").unwrap_or_default(),
+            namespace: text("/metadata/namespace"),
+            name: text("/metadata/name").unwrap_or_default(),
+            expect: found.revision.clone(),
+        },
+        why: "no node of its distribution is left".to_owned(),
+    }
+}

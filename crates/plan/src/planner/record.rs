@@ -1,0 +1,69 @@
+//! What is put on record, and what the whole comes to.
+
+use windlass_api::name::ObjectName;
+
+use super::case::{Case, Course};
+use super::{Planned, Record};
+use crate::gate::Blocked;
+use crate::inventory::JobState;
+use crate::report::{Assessment, StageState};
+
+/// Decides on the record. An update that is to begin or to be resumed has no steps yet: what it does comes after what says
+/// that it does it.
+pub(super) fn settle(case: &Case<'_>, planned: &mut Planned) {
+    let (record, assessment) = match case.course {
+        Course::Steady => (None, steady(case, planned)),
+        Course::Begin { ordinal } => (begin(case, planned, ordinal), Assessment::Updating),
+        Course::Resume => (resume(case), Assessment::Updating),
+        Course::Failed => (None, Assessment::UpdateFailed),
+        Course::Running => running(case, planned),
+    };
+    if matches!(case.course, Course::Begin { .. } | Course::Resume) {
+        planned.steps.clear();
+    }
+    planned.record = record;
+    planned.report.assessment = assessment;
+}
+
+fn running(case: &Case<'_>, planned: &Planned) -> (Option<Record>, Assessment) {
+    let job = case.inventory.control_plane.job.as_ref().filter(|job| job.update == case.update);
+    if let Some(JobState::Failed { message }) = job.map(|job| &job.state) {
+        return (Some(Record::Failed { message: message.clone() }), Assessment::UpdateFailed);
+    }
+    if is_done(planned) {
+        return (Some(Record::Succeeded), Assessment::Running);
+    }
+    (None, Assessment::Updating)
+}
+
+fn begin(case: &Case<'_>, planned: &Planned, ordinal: u64) -> Option<Record> {
+    let refused = !case.held.is_empty() || case.inventory.unreachable().is_some();
+    let from = case.from.clone().filter(|_| !refused)?;
+    // A name of a cluster and a number are always a name.
+    let name = ObjectName::new(&format!("{}-{ordinal}", case.target.cluster.name)).ok()?;
+    let to = case.target.end();
+    Some(Record::Begin { name, ordinal, id: case.update, from, to, envelope_digest: planned.envelope.digest() })
+}
+
+fn resume(case: &Case<'_>) -> Option<Record> {
+    case.held.is_empty().then_some(Record::Resumed)
+}
+
+/// Without an update, a cluster is being created until all of it is there. The planner has no memory: whoever records that
+/// a cluster has been running once knows that it is not being created any more.
+fn steady(case: &Case<'_>, planned: &Planned) -> Assessment {
+    let stages = &planned.report.stages;
+    let changes = stages.iter().any(|stage| !stage.changes.is_empty());
+    let refused = |blocked: &Blocked| matches!(blocked, Blocked::ControlPlaneTooLarge { .. });
+    let refused = stages.iter().flat_map(|stage| &stage.blocked).any(refused);
+    match (is_done(planned), &case.inventory.update) {
+        (false, _) if refused => Assessment::Updating,
+        (false, None) => Assessment::Creating,
+        (false, Some(_)) if changes => Assessment::Updating,
+        (true, _) | (false, Some(_)) => Assessment::Running,
+    }
+}
+
+fn is_done(planned: &Planned) -> bool {
+    planned.steps.is_empty() && planned.report.stages.iter().all(|stage| stage.state == StageState::Done)
+}

@@ -1,0 +1,24 @@
+//! What objects are to a cluster, whatever they are called: envelopes and reviews name them so.
+
+use windlass_api::name::{ClusterSecret, PoolName};
+
+/// The Job that replaces the control plane.
+pub(crate) const JOB: &str = "control-plane/Job";
+
+/// What is bound to a distribution that no node has any more.
+pub(crate) const STALE: &str = "addon/stale";
+
+/// A machine of the control plane, with all that replace it.
+pub(crate) fn control_plane(ordinal: u32) -> String {
+    format!("control-plane/{ordinal}")
+}
+
+/// A pool of workers.
+pub(crate) fn pool(pool: &PoolName) -> String {
+    format!("workers/{pool}")
+}
+
+/// A certificate.
+pub(crate) fn secret(secret: ClusterSecret) -> String {
+    format!("secret/{secret}")
+}

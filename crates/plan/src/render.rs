@@ -1,0 +1,114 @@
+//! The objects that a cluster is made of, as they should be.
+//!
+//! Everything is built fresh from the target and the id of the update: nothing that was read is ever written back, so fields
+//! of others stay theirs. Names are functions of the same two, so a write whose outcome is unknown can be repeated.
+
+pub mod cluster;
+mod cover;
+pub mod job;
+pub mod machine;
+pub mod workers;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use windlass_api::key::Present;
+use windlass_api::kind::bootstrap::{Argument, NodeRegistration};
+use windlass_api::kind::wcp::WCPMachineSpec;
+use windlass_api::kind::{bootstrap, cluster_api, wcp};
+use windlass_api::label;
+use windlass_api::name::{Child, MachineName, NameLimit, Role, Uid, UpdateId};
+
+pub use cover::{covers, differences};
+
+use crate::target::{MachinesTarget, Target};
+
+/// What objects are rendered for.
+#[derive(Debug, Clone, Copy)]
+pub struct Scope<'a> {
+    /// What the cluster is to be.
+    pub target: &'a Target,
+    /// The update that makes them.
+    pub update: UpdateId,
+}
+
+/// The version of Cluster API's kinds, with their group.
+fn cluster_api_version() -> String {
+    format!("{}/v1beta2", cluster_api::GROUP)
+}
+
+/// The version of the bootstrap provider's kinds, with their group.
+fn bootstrap_api_version() -> String {
+    format!("{}/v1beta2", bootstrap::GROUP)
+}
+
+/// The version of the infrastructure provider's kinds, with their group.
+fn infrastructure_api_version() -> String {
+    format!("{}/v1alpha2", wcp::GROUP)
+}
+
+impl Scope<'_> {
+    /// The labels of everything that is made for a cluster.
+    fn labels(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([label::CLUSTER_NAME.entry(&self.target.cluster.name), label::UPDATE_ID.entry(&self.update)])
+    }
+
+    /// The metadata of what belongs to the Cluster for as long as that lives.
+    fn metadata(&self, name: &str, labels: &BTreeMap<String, String>, cluster: &Uid) -> Value {
+        json!({
+            "name": name,
+            "namespace": self.target.cluster.namespace,
+            "labels": labels,
+            "ownerReferences": [{
+                "apiVersion": cluster_api_version(),
+                "kind": "Cluster",
+                "name": self.target.cluster.name,
+                "uid": cluster,
+            }],
+        })
+    }
+
+    /// What this update makes for a role.
+    fn child<'r>(&'r self, role: &'r Role, ordinal: u32) -> Child<'r> {
+        Child { cluster: &self.target.cluster.name, update: self.update, role, ordinal }
+    }
+
+    /// The base of the names of the control-plane machine with this number.
+    pub fn control_plane_base(&self, ordinal: u32) -> MachineName {
+        self.child(&Role::ControlPlane, ordinal).base()
+    }
+
+    /// The name that this update gives to the control-plane machine with this number.
+    pub fn control_plane_name(&self, ordinal: u32) -> MachineName {
+        self.child(&Role::ControlPlane, ordinal).name(NameLimit::LabelValue)
+    }
+
+    fn control_plane_labels(&self) -> BTreeMap<String, String> {
+        let mut labels = self.labels();
+        labels.extend([label::CONTROL_PLANE.entry(&Present)]);
+        labels
+    }
+
+    /// How nodes of the target's distribution register: with the label that add-ons select on.
+    fn node_registration(&self) -> NodeRegistration {
+        let value = self.node_labels();
+        NodeRegistration {
+            kubelet_extra_args: vec![Argument { name: NodeRegistration::NODE_LABELS.to_owned(), value }],
+        }
+    }
+
+    fn node_labels(&self) -> String {
+        let (key, value) = label::DISTRIBUTION_VERSION.entry(&self.target.release.distribution);
+        format!("{key}={value}")
+    }
+
+    /// What machines are made from.
+    fn infrastructure(&self, machines: &MachinesTarget) -> WCPMachineSpec {
+        WCPMachineSpec {
+            image_name: self.target.release.image.to_string(),
+            class_name: machines.class.to_string(),
+            storage_class: machines.storage_class.to_string(),
+            provider_id: None,
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! The Job that replaces the machines of a control plane, one at a time.
+//!
+//! It is in the namespace of the controllers, and an owner reference may not lead there: it carries labels, and the finalizer
+//! of the cluster removes it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use windlass_api::annotation;
+use windlass_api::kind::bootstrap::NodeRegistration;
+use windlass_api::label;
+
+use super::Scope;
+
+/// The namespace of the controllers.
+pub const NAMESPACE: &str = "vmware-system-tkg";
+
+/// After the first attempt there are three more.
+const BACKOFF_LIMIT: u32 = 3;
+
+const IMAGE: &str = concat!("windlass:", env!("CARGO_PKG_VERSION"));
+
+/// The Job of an update.
+pub fn job(scope: &Scope<'_>) -> Value {
+    let id = &scope.target.cluster;
+    let mut labels = scope.labels();
+    labels.extend([label::CLUSTER_NAMESPACE.entry(&id.namespace)]);
+    let annotations = BTreeMap::from([
+        annotation::UPGRADE_ID.entry(&scope.update),
+        annotation::UPGRADE_VERSION.entry(&scope.target.release.kubernetes),
+    ]);
+    json!({
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": scope.update.job_name(),
+            "namespace": NAMESPACE,
+            "labels": labels,
+            "annotations": annotations,
+        },
+        "spec": {
+            "backoffLimit": BACKOFF_LIMIT,
+            "completions": 1,
+            "parallelism": 1,
+            "template": {
+                "metadata": { "labels": labels, "annotations": annotations },
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{
+                        "name": "upgrade",
+                        "image": IMAGE,
+                        "command": ["windlass", "control-plane", "upgrade"],
+                        "args": arguments(scope),
+                        "env": environment(),
+                    }],
+                },
+            },
+        },
+    })
+}
+
+fn arguments(scope: &Scope<'_>) -> [String; 7] {
+    [
+        "--kubernetes-version=$(VERSION)".to_owned(),
+        "--upgrade-id=$(UPGRADE_ID)".to_owned(),
+        "--cluster-name=$(CLUSTER_NAME)".to_owned(),
+        format!("--cluster-namespace={}", scope.target.cluster.namespace),
+        format!("--infrastructure-patches={}", infrastructure_patches(scope)),
+        format!("--kubeadm-configmap-patches={}", kubeadm_patches(scope)),
+        format!("--bootstrap-patches={}", bootstrap_patches(scope)),
+    ]
+}
+
+fn replace(path: &str, value: impl Into<Value>) -> Value {
+    json!({ "op": "replace", "path": path, "value": value.into() })
+}
+
+fn infrastructure_patches(scope: &Scope<'_>) -> Value {
+    let machines = &scope.target.control_plane;
+    json!([
+        replace("/spec/imageName", scope.target.release.image.as_str()),
+        replace("/spec/className", machines.class.as_str()),
+        replace("/spec/storageClass", machines.storage_class.as_str()),
+    ])
+}
+
+fn kubeadm_patches(scope: &Scope<'_>) -> Value {
+    let release = &scope.target.release;
+    json!([
+        replace("/dns/imageRepository", release.coredns.repository.as_str()),
+        replace("/dns/imageTag", release.coredns.tag.as_str()),
+        replace("/etcd/local/imageRepository", release.etcd.repository.as_str()),
+        replace("/etcd/local/imageTag", release.etcd.tag.as_str()),
+        replace("/imageRepository", release.image_repository.as_str()),
+        replace("/kubernetesVersion", release.kubernetes.as_str()),
+    ])
+}
+
+fn bootstrap_patches(scope: &Scope<'_>) -> Value {
+    let arguments = json!([{ "name": NodeRegistration::NODE_LABELS, "value": scope.node_labels() }]);
+    json!([replace("/spec/joinConfiguration/nodeRegistration/kubeletExtraArgs", arguments)])
+}
+
+fn environment() -> Value {
+    let field = |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "apiVersion": "v1", "fieldPath": path } } });
+    json!([
+        field("NAMESPACE", "metadata.namespace"),
+        field("CLUSTER_NAME", &format!("metadata.labels['{}']", label::CLUSTER_NAME)),
+        field("UPGRADE_ID", &format!("metadata.annotations['{}']", annotation::UPGRADE_ID)),
+        field("VERSION", &format!("metadata.annotations['{}']", annotation::UPGRADE_VERSION)),
+    ])
+}

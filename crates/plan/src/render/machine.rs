@@ -1,0 +1,96 @@
+//! A machine of the control plane: what it is told, what it is made from, and the Machine that joins both.
+
+use serde_json::{Value, json};
+use windlass_api::annotation;
+use windlass_api::kind::bootstrap::{
+    self, ClusterConfiguration, Etcd, ImageMeta, InitConfiguration, JoinConfiguration, JoinControlPlane,
+    KubeadmConfigSpec,
+};
+use windlass_api::kind::cluster_api::{Bootstrap, MachineSpec};
+use windlass_api::kind::{ContractReference, wcp};
+use windlass_api::name::Uid;
+
+use super::{Scope, bootstrap_api_version, cluster_api_version, infrastructure_api_version};
+use crate::release::ImageTag;
+
+/// What a machine does when it first boots.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Start {
+    /// It begins a cluster, with an empty etcd.
+    Init,
+    /// It joins the cluster that there is.
+    Join,
+}
+
+/// kubeadm leaves these to us, because their order matters.
+const SKIPPED_PHASES: [&str; 2] = ["addon/kube-proxy", "addon/coredns"];
+
+/// The three objects of the control-plane machine with this number, in the order in which they are to be created.
+pub fn control_plane(scope: &Scope<'_>, ordinal: u32, start: Start, cluster: &Uid) -> [Value; 3] {
+    let name = scope.control_plane_name(ordinal);
+    let mut metadata = scope.metadata(name.as_str(), &scope.control_plane_labels(), cluster);
+    let (key, base) = annotation::MACHINE_NAME_BASE.entry(&scope.control_plane_base(ordinal));
+    metadata["annotations"] = json!({ key: base });
+
+    let reference = |group: &str, kind: &str| ContractReference {
+        api_group: group.to_owned(),
+        kind: kind.to_owned(),
+        name: name.to_string(),
+    };
+    let machine = MachineSpec {
+        cluster_name: scope.target.cluster.name.to_string(),
+        version: Some(scope.target.release.kubernetes.to_string()),
+        provider_id: None,
+        bootstrap: Bootstrap { config_ref: Some(reference(bootstrap::GROUP, "KubeadmConfig")), data_secret_name: None },
+        infrastructure_ref: reference(wcp::GROUP, "WCPMachine"),
+    };
+    [
+        json!({
+            "apiVersion": bootstrap_api_version(),
+            "kind": "KubeadmConfig",
+            "metadata": metadata,
+            "spec": kubeadm(scope, start),
+        }),
+        json!({
+            "apiVersion": infrastructure_api_version(),
+            "kind": "WCPMachine",
+            "metadata": metadata,
+            "spec": scope.infrastructure(&scope.target.control_plane),
+        }),
+        json!({
+            "apiVersion": cluster_api_version(),
+            "kind": "Machine",
+            "metadata": metadata,
+            "spec": machine,
+        }),
+    ]
+}
+
+fn kubeadm(scope: &Scope<'_>, start: Start) -> KubeadmConfigSpec {
+    let release = &scope.target.release;
+    match start {
+        Start::Init => KubeadmConfigSpec {
+            cluster_configuration: Some(ClusterConfiguration {
+                image_repository: Some(release.image_repository.clone()),
+                etcd: Some(Etcd { local: image(&release.etcd) }),
+                dns: Some(image(&release.coredns)),
+            }),
+            init_configuration: Some(InitConfiguration {
+                node_registration: scope.node_registration(),
+                skip_phases: SKIPPED_PHASES.map(str::to_owned).into(),
+            }),
+            join_configuration: None,
+        },
+        Start::Join => KubeadmConfigSpec {
+            join_configuration: Some(JoinConfiguration {
+                node_registration: scope.node_registration(),
+                control_plane: Some(JoinControlPlane {}),
+            }),
+            ..KubeadmConfigSpec::default()
+        },
+    }
+}
+
+fn image(tag: &ImageTag) -> ImageMeta {
+    ImageMeta { image_repository: Some(tag.repository.clone()), image_tag: Some(tag.tag.clone()) }
+}

@@ -1,0 +1,152 @@
+//! What is going on with a cluster, for status, CLI, Events and webhook warnings: the same words everywhere.
+
+use serde::Serialize;
+use windlass_api::kind::tanzu::Phase;
+use windlass_api::version::KubernetesVersion;
+
+use crate::gate::Blocked;
+use crate::planner::Case;
+use crate::step::Stage;
+use crate::version_facts;
+
+/// What is going on with a cluster.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The whole in one word.
+    pub assessment: Assessment,
+    /// The stages, in order; each exactly once.
+    pub stages: Vec<StageReport>,
+    /// Rules that are known not to hold for a while, with the reason why that is tolerable.
+    pub exemptions: Vec<String>,
+}
+
+/// The whole in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Assessment {
+    /// The cluster is being made.
+    Creating,
+    /// It is as it was asked to be. Whether it is well is said by the stages: one that is not done is not.
+    Running,
+    /// It is being changed, or will be.
+    Updating,
+    /// The change failed; a person has to look.
+    UpdateFailed,
+}
+
+/// What is going on in a stage.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StageReport {
+    /// Which stage.
+    pub stage: Stage,
+    /// How far it is.
+    pub state: StageState,
+    /// What it will change: one line each, sorted.
+    pub changes: Vec<String>,
+    /// What keeps it from going on. Never empty when the state is [`StageState::Waiting`].
+    pub blocked: Vec<Blocked>,
+}
+
+/// How far a stage is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StageState {
+    /// There is nothing to do: all is at the target, and well.
+    Done,
+    /// There are steps to be made now, or as soon as the update is on record.
+    Ready,
+    /// Steps were made, and others are at work: the Job, Cluster API, kubelets.
+    Running,
+    /// It may not go on yet.
+    Waiting,
+    /// It gave up.
+    Failed,
+}
+
+impl Report {
+    pub(crate) fn new(case: &Case<'_>) -> Self {
+        Self { assessment: Assessment::Running, stages: Vec::new(), exemptions: exemptions(case) }
+    }
+
+    /// The phase of a cluster that had this phase before. The planner has no memory, so to it a cluster that was never updated
+    /// and is not well looks like one that is still being created; its status knows better.
+    pub fn phase(&self, before: Option<Phase>) -> Phase {
+        let changes = self.stages.iter().any(|stage| !stage.changes.is_empty());
+        let assessment = match (self.assessment, before) {
+            (Assessment::Creating, Some(Phase::Creating | Phase::Failed | Phase::Deleting) | None) => {
+                return Phase::Creating;
+            }
+            (Assessment::Creating, Some(_)) if changes => Assessment::Updating,
+            (Assessment::Creating, Some(_)) => Assessment::Running,
+            (assessment, _) => assessment,
+        };
+        match assessment {
+            Assessment::Creating => Phase::Creating,
+            Assessment::Updating => Phase::Updating,
+            Assessment::UpdateFailed => Phase::UpdateFailed,
+            Assessment::Running if self.current().is_some() => Phase::Unhealthy,
+            Assessment::Running => Phase::Running,
+        }
+    }
+
+    /// The first stage that is not done.
+    pub fn current(&self) -> Option<&StageReport> {
+        self.stages.iter().find(|stage| stage.state != StageState::Done)
+    }
+}
+
+/// The rules that will not hold for a while: only while machines join the control plane, and only where the version says so.
+fn exemptions(case: &Case<'_>) -> Vec<String> {
+    let to = &case.target.release.kubernetes;
+    let mut exemptions = Vec::new();
+    if !case.joins_are_coming() {
+        return exemptions;
+    }
+    let from = case.from.as_ref().and_then(|from| from.kubernetes.parse::<KubernetesVersion>().ok());
+    if let Some(from) = from.filter(|from| from.minor() < to.minor()) {
+        if !version_facts::kubelet_uses_local_api_server(to) {
+            exemptions.push(format!(
+                "V1: while the control plane is replaced, kubelets of its new machines ({to}) may reach API servers of {from}; \
+                 before 1.31 they know no other way, and no worker is replaced until all API servers are new"
+            ));
+        }
+        exemptions.push(format!(
+            "V5: kube-proxy of {to} runs on new machines of the control plane while API servers of {from} are left; their disks \
+             have no older image, and no old node ever gets it"
+        ));
+    }
+    if !version_facts::joins_etcd_as_learner(to) {
+        exemptions.push(format!(
+            "E1: each machine that joins the control plane counts in etcd before it has caught up; kubeadm {to} has no \
+             learners (1.27), so one more failure in that window can cost the quorum"
+        ));
+    }
+    exemptions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The phase after one before, with a stage that is done, that changes something, or that is not well.
+    fn check(assessment: Assessment, stage: StageState, change: bool, before: Option<Phase>, phase: Phase) {
+        let changes = if change { vec!["a line".to_owned()] } else { Vec::new() };
+        let stage = StageReport { stage: Stage::Workers, state: stage, changes, blocked: Vec::new() };
+        let report = Report { assessment, stages: vec![stage], exemptions: Vec::new() };
+        assert_eq!(report.phase(before), phase, "{assessment:?} {before:?}");
+    }
+
+    #[test]
+    fn a_cluster_that_has_been_running_is_not_created_again() {
+        use Assessment::{Creating, Running, UpdateFailed, Updating};
+        use StageState::{Done, Ready, Running as AtWork};
+        check(Creating, AtWork, false, None, Phase::Creating);
+        check(Creating, AtWork, true, Some(Phase::Creating), Phase::Creating);
+        check(Creating, AtWork, false, Some(Phase::Running), Phase::Unhealthy);
+        check(Creating, Ready, true, Some(Phase::Running), Phase::Updating);
+        check(Running, Done, false, Some(Phase::Creating), Phase::Running);
+        check(Running, AtWork, false, Some(Phase::Running), Phase::Unhealthy);
+        check(Updating, Ready, true, Some(Phase::Running), Phase::Updating);
+        check(UpdateFailed, Ready, true, Some(Phase::Updating), Phase::UpdateFailed);
+    }
+}

@@ -1,0 +1,113 @@
+//! What depends on the version of Kubernetes, in one table.
+//!
+//! Nobody else compares a version with a number: whoever needs such a fact asks here, so that a new one has one place.
+
+use windlass_api::version::{KubernetesVersion, MinorVersion};
+
+const fn minor(minor: u64) -> MinorVersion {
+    MinorVersion { major: 1, minor }
+}
+
+/// kubeadm asks for the node that it is about to become from here on.
+const JOIN_GETS_NODES_SINCE: MinorVersion = minor(18);
+/// kubeadm writes `node-role.kubernetes.io/control-plane` from here on.
+const CONTROL_PLANE_LABEL_SINCE: MinorVersion = minor(20);
+/// The `ConfigMap` `kubeadm-config` has no `ClusterStatus` from here on.
+const NO_CLUSTER_STATUS_SINCE: MinorVersion = minor(22);
+/// kubeadm no longer writes `node-role.kubernetes.io/master` from here on.
+const NO_MASTER_LABEL_SINCE: MinorVersion = minor(24);
+/// The kubelet's `ConfigMap` has no version in its name from here on.
+const ONE_KUBELET_CONFIG_SINCE: MinorVersion = minor(24);
+/// There are no `PodSecurityPolicy` objects from here on.
+const NO_POD_SECURITY_POLICY_SINCE: MinorVersion = minor(25);
+/// A kubelet may be three minors behind from here on; two before.
+const KUBELET_SKEW_OF_THREE_SINCE: MinorVersion = minor(25);
+/// kubeadm joins a member of etcd as a learner from here on.
+const ETCD_LEARNER_SINCE: MinorVersion = minor(27);
+/// The kubelet of a control-plane machine speaks only to the API server beside it from here on.
+const LOCAL_API_SERVER_SINCE: MinorVersion = minor(31);
+
+/// A machine that joins must be allowed to read nodes.
+pub fn join_gets_nodes(version: &KubernetesVersion) -> bool {
+    version.minor() >= JOIN_GETS_NODES_SINCE
+}
+
+/// Nodes of the control plane are labelled `node-role.kubernetes.io/master`.
+pub fn has_master_label(version: &KubernetesVersion) -> bool {
+    version.minor() < NO_MASTER_LABEL_SINCE
+}
+
+/// Nodes of the control plane are labelled `node-role.kubernetes.io/control-plane`.
+pub fn has_control_plane_label(version: &KubernetesVersion) -> bool {
+    version.minor() >= CONTROL_PLANE_LABEL_SINCE
+}
+
+/// kubeadm keeps the addresses of API servers in `ClusterStatus`, where those of machines that are gone break joins.
+pub fn has_cluster_status(version: &KubernetesVersion) -> bool {
+    version.minor() < NO_CLUSTER_STATUS_SINCE
+}
+
+/// The `ConfigMap` that a joining kubelet is configured from: `kubelet-config-1.16`, and `kubelet-config` from 1.24 on.
+pub fn kubelet_config_name(version: &KubernetesVersion) -> String {
+    if version.minor() < ONE_KUBELET_CONFIG_SINCE {
+        format!("kubelet-config-{}", version.minor())
+    } else {
+        "kubelet-config".to_owned()
+    }
+}
+
+/// There are `PodSecurityPolicy` objects.
+pub fn has_pod_security_policy(version: &KubernetesVersion) -> bool {
+    version.minor() < NO_POD_SECURITY_POLICY_SINCE
+}
+
+/// How many minors a kubelet of this version may be behind an API server.
+pub fn kubelet_behind_max(kubelet: &KubernetesVersion) -> u64 {
+    if kubelet.minor() < KUBELET_SKEW_OF_THREE_SINCE { 2 } else { 3 }
+}
+
+/// A new member of etcd votes only when it has caught up. Before, it counts at once, and each join has a window in which
+/// one more failure costs the quorum.
+pub fn joins_etcd_as_learner(version: &KubernetesVersion) -> bool {
+    version.minor() >= ETCD_LEARNER_SINCE
+}
+
+/// The kubelet of a control-plane machine speaks only to the API server beside it, and never to an older one.
+pub fn kubelet_uses_local_api_server(version: &KubernetesVersion) -> bool {
+    version.minor() >= LOCAL_API_SERVER_SINCE
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The fact holds for the first version, and not for the second, or the other way round.
+    fn check(fact: fn(&KubernetesVersion) -> bool, holds: &str, not: &str) {
+        assert!(fact(&holds.parse().unwrap()), "{holds}");
+        assert!(!fact(&not.parse().unwrap()), "{not}");
+    }
+
+    #[test]
+    fn facts_change_with_the_first_release_of_a_minor() {
+        check(join_gets_nodes, "v1.18.0", "v1.17.17");
+        check(has_master_label, "v1.23.17+vmware.1", "v1.24.0");
+        check(has_control_plane_label, "v1.20.0", "v1.19.16");
+        check(has_cluster_status, "v1.21.14", "v1.22.0");
+        check(has_pod_security_policy, "v1.24.9", "v1.25.0");
+        check(joins_etcd_as_learner, "v1.27.0", "v1.26.15");
+        check(kubelet_uses_local_api_server, "v1.31.0", "v1.30.9");
+    }
+
+    #[test]
+    fn the_configuration_of_kubelets_lost_its_version() {
+        let name = |version: &str| kubelet_config_name(&version.parse().unwrap());
+        assert_eq!(name("v1.16.7+vmware.1"), "kubelet-config-1.16");
+        assert_eq!(name("v1.24.0"), "kubelet-config");
+    }
+
+    #[test]
+    fn kubelets_may_be_further_behind_since_1_25() {
+        assert_eq!(kubelet_behind_max(&"v1.24.9".parse().unwrap()), 2);
+        assert_eq!(kubelet_behind_max(&"v1.25.0".parse().unwrap()), 3);
+    }
+}

@@ -1,0 +1,389 @@
+//! A fake of the world, small enough to be read: it does what it is told, and one thing after another happens in it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use windlass_api::name::{
+    AddonName, MachineName, NameLimit, NodeName, ObjectName, PoolName, Uid, UpdateId, replacement_name,
+};
+use windlass_api::version::KubernetesVersion;
+use windlass_api::{annotation, label};
+use windlass_plan::gate::Gates;
+use windlass_plan::inventory::{
+    AddonObject, ClusterState, ControlPlane, EtcdMember, Inventory, Job, JobState, Machine, MachineState, Node, Pool,
+    PoolProgress, Template, UpdateRecord, UpdateRecordState, Workload,
+};
+use windlass_plan::planner::{PlanningInput, Record};
+use windlass_plan::step::{Action, Revision, Step};
+use windlass_plan::target::Target;
+
+/// A cluster, and what it was asked to be.
+#[derive(Clone)]
+pub struct Fake {
+    pub target: Target,
+    pub inventory: Inventory,
+    pub gates: Gates,
+    /// What was made beside what is in an inventory: the specs of configurations, infrastructure and templates.
+    made: BTreeMap<(String, String), Value>,
+    workers: Vec<Worker>,
+    writes: u64,
+}
+
+/// A worker, and the template that it was made from.
+#[derive(Clone)]
+struct Worker {
+    template: String,
+    distribution: KubernetesVersion,
+    kubernetes: KubernetesVersion,
+}
+
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+impl Fake {
+    pub fn new(target: Target) -> Self {
+        let inventory = Inventory {
+            as_of: Timestamp::UNIX_EPOCH,
+            cluster: ClusterState::Absent,
+            secrets: [].into(),
+            control_plane: ControlPlane::default(),
+            pools: BTreeMap::new(),
+            workload: Workload::NotYet,
+            update: None,
+            gaps: Vec::new(),
+        };
+        Self { target, inventory, gates: Gates::all(), made: BTreeMap::new(), workers: Vec::new(), writes: 0 }
+    }
+
+    pub fn input(&self) -> PlanningInput {
+        PlanningInput {
+            target: self.target.clone(),
+            inventory: self.inventory.clone(),
+            now: Timestamp::UNIX_EPOCH,
+            gates: self.gates.clone(),
+        }
+    }
+
+    pub fn record(&mut self, record: &Record) {
+        match record {
+            Record::Begin { name, ordinal, id, from, envelope_digest, .. } => {
+                self.inventory.update = Some(UpdateRecord {
+                    name: name.clone(),
+                    ordinal: *ordinal,
+                    id: *id,
+                    from: from.clone(),
+                    envelope_digest: envelope_digest.clone(),
+                    state: UpdateRecordState::Running,
+                });
+                self.inventory.control_plane.job = None;
+            }
+            Record::Resumed => self.set_record(UpdateRecordState::Running),
+            Record::Succeeded => self.set_record(UpdateRecordState::Succeeded),
+            Record::Failed { .. } => self.set_record(UpdateRecordState::Failed),
+        }
+    }
+
+    fn set_record(&mut self, state: UpdateRecordState) {
+        self.inventory.update.as_mut().unwrap().state = state;
+    }
+
+    fn revision(&mut self) -> Revision {
+        self.writes += 1;
+        let uid = Uid::new(&format!("uid-{}", self.writes)).unwrap();
+        Revision { uid, resource_version: self.writes.to_string() }
+    }
+
+    pub fn execute(&mut self, step: &Step) {
+        match &step.action {
+            Action::CreateSecret { secret, .. } => assert!(self.inventory.secrets.insert(*secret)),
+            Action::Delete { kind, name, expect, .. } => {
+                let Workload::Reachable { addons, .. } = &mut self.inventory.workload else { panic!("no API") };
+                let is = |found: &AddonObject| {
+                    text(&found.live, "/kind") == kind && text(&found.live, "/metadata/name") == name
+                };
+                for objects in addons.values_mut() {
+                    objects.retain(|found| !(is(found) && found.revision == *expect));
+                }
+            }
+            Action::Create { object } | Action::Apply { object, .. } => self.write(object),
+        }
+    }
+
+    fn write(&mut self, object: &Value) {
+        let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+        match kind {
+            "WCPCluster" => {}
+            "Cluster" => {
+                self.inventory.cluster = ClusterState::Present {
+                    uid: Uid::new("uid-of-the-cluster").unwrap(),
+                    infrastructure_ready: false,
+                    initialized: false,
+                    paused: None,
+                };
+            }
+            "KubeadmConfig" | "WCPMachine" => {
+                self.made.insert((kind.to_owned(), name.to_owned()), object["spec"].clone());
+            }
+            "KubeadmConfigTemplate" | "WCPMachineTemplate" => {
+                self.made.insert((kind.to_owned(), name.to_owned()), object["spec"]["template"]["spec"].clone());
+            }
+            "Machine" => self.write_machine(object),
+            "Job" => {
+                self.inventory.control_plane.job = Some(Job {
+                    name: ObjectName::new(name).unwrap(),
+                    update: text(object, "/metadata/annotations/upgrade-id").parse().unwrap(),
+                    state: JobState::Active { failed_attempts: 0 },
+                });
+            }
+            "MachineDeployment" => self.write_pool(object),
+            _ => self.write_addon(object),
+        }
+    }
+
+    fn write_machine(&mut self, object: &Value) {
+        let name = text(object, "/metadata/name");
+        let infrastructure = self.made[&("WCPMachine".to_owned(), name.to_owned())].clone();
+        let annotations: BTreeMap<String, String> =
+            serde_json::from_value(object["metadata"]["annotations"].clone()).unwrap();
+        let machine = Machine {
+            name: MachineName::new(name).unwrap(),
+            revision: self.revision(),
+            base: annotation::MACHINE_NAME_BASE.get(&annotations).unwrap(),
+            version: text(object, "/spec/version").parse().unwrap(),
+            image: Some(text(&infrastructure, "/imageName").parse().unwrap()),
+            class: Some(text(&infrastructure, "/className").parse().unwrap()),
+            storage_class: Some(text(&infrastructure, "/storageClass").parse().unwrap()),
+            state: MachineState::Joining,
+        };
+        self.inventory.control_plane.machines.push(machine);
+    }
+
+    fn write_pool(&mut self, object: &Value) {
+        let template = |kind: &str, pointer: &str| {
+            let name = text(object, pointer);
+            let spec = self.made.get(&(kind.to_owned(), name.to_owned())).cloned();
+            Template { name: ObjectName::new(name).unwrap(), spec }
+        };
+        let infrastructure_template = template("WCPMachineTemplate", "/spec/template/spec/infrastructureRef/name");
+        let bootstrap_template = template("KubeadmConfigTemplate", "/spec/template/spec/bootstrap/configRef/name");
+        let name = PoolName::new("default").unwrap();
+        let none = PoolProgress { observed: false, replicas: 0, up_to_date: 0, available: 0 };
+        let progress = self.inventory.pools.get(&name).map_or(none, |pool| pool.progress);
+        let pool = Pool {
+            revision: self.revision(),
+            replicas: object["spec"]["replicas"].as_u64().unwrap().try_into().unwrap(),
+            version: text(object, "/spec/template/spec/version").parse().unwrap(),
+            infrastructure_template,
+            bootstrap_template,
+            progress: PoolProgress { observed: false, ..progress },
+        };
+        self.inventory.pools.insert(name, pool);
+    }
+
+    fn write_addon(&mut self, object: &Value) {
+        let revision = self.revision();
+        let addon = AddonName::new(object["metadata"]["labels"][label::ADDON.name].as_str().unwrap()).unwrap();
+        let Workload::Reachable { addons, .. } = &mut self.inventory.workload else { panic!("no API") };
+        let objects = addons.entry(addon).or_default();
+        let same = |found: &&mut AddonObject| {
+            ["/kind", "/metadata/name"].iter().all(|pointer| text(&found.live, pointer) == text(object, pointer))
+        };
+        let mut live = object.clone();
+        if let Some(found) = objects.iter_mut().find(same) {
+            live["status"] = found.live["status"].clone();
+            live["metadata"]["generation"] = json!(found.live["metadata"]["generation"].as_u64().unwrap() + 1);
+            *found = AddonObject { revision, live };
+        } else {
+            live["metadata"]["generation"] = 1.into();
+            objects.push(AddonObject { revision, live });
+        }
+    }
+
+    /// The next thing that happens by itself; `None` when the world is at rest.
+    pub fn tick(&mut self) -> Option<String> {
+        let happened = self.tick_cluster().or_else(|| self.tick_machines()).or_else(|| self.tick_addons());
+        let happened = happened.or_else(|| self.tick_job()).or_else(|| self.tick_pool());
+        self.see_nodes();
+        happened
+    }
+
+    fn tick_cluster(&mut self) -> Option<String> {
+        match &mut self.inventory.cluster {
+            ClusterState::Present { infrastructure_ready: ready @ false, .. } => {
+                *ready = true;
+                Some("the infrastructure of the cluster is ready".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    fn tick_machines(&mut self) -> Option<String> {
+        let machines = &mut self.inventory.control_plane.machines;
+        if let Some(position) = machines.iter().position(|machine| machine.state == MachineState::Deleting) {
+            return Some(format!("machine {} is gone", machines.remove(position).name));
+        }
+        let joining = machines.iter_mut().find(|machine| machine.state == MachineState::Joining)?;
+        joining.state = MachineState::Ready { node: NodeName::new(joining.name.as_str()).unwrap() };
+        let happened = format!("machine {} is ready", joining.name);
+        if let ClusterState::Present { initialized, .. } = &mut self.inventory.cluster {
+            *initialized = true;
+        }
+        if self.inventory.workload == Workload::NotYet {
+            self.inventory.workload = Workload::Reachable { nodes: vec![], addons: BTreeMap::new(), etcd: vec![] };
+        }
+        Some(happened)
+    }
+
+    /// The Job replaces one machine at a time: a new one, then the old one goes.
+    fn tick_job(&mut self) -> Option<String> {
+        let job = self.inventory.control_plane.job.as_mut()?;
+        if !matches!(job.state, JobState::Active { .. }) {
+            return None;
+        }
+        let (update, release, wanted) = (job.update, &self.target.release, &self.target.control_plane);
+        let is_old = |machine: &&Machine| {
+            machine.image.as_ref() != Some(&release.image) || machine.class.as_ref() != Some(&wanted.class)
+        };
+        let Some(old) = self.inventory.control_plane.machines.iter().find(is_old).cloned() else {
+            job.state = JobState::Complete;
+            return Some(format!("job {} is complete", job.name));
+        };
+        let base = old.base.clone().unwrap();
+        let name = replacement_name(&base, update, NameLimit::LabelValue);
+        let machines = &mut self.inventory.control_plane.machines;
+        if machines.iter().any(|machine| machine.name == name) {
+            let old = machines.iter_mut().find(|machine| machine.name == old.name).unwrap();
+            old.state = MachineState::Deleting;
+            return Some(format!("machine {} is being deleted", old.name));
+        }
+        let happened = format!("machine {name} takes the place of {}", old.name);
+        let (version, image) = (release.kubernetes.clone(), Some(release.image.clone()));
+        let class = Some(wanted.class.clone());
+        machines.push(Machine { name, version, image, class, state: MachineState::Joining, ..old });
+        Some(happened)
+    }
+
+    /// One machine more than asked for, then an old one goes, until all are new.
+    fn tick_pool(&mut self) -> Option<String> {
+        let pool = self.inventory.pools.values_mut().next()?;
+        let template = pool.infrastructure_template.name.to_string();
+        let replicas = usize::try_from(pool.replicas).unwrap();
+        let new = self.workers.iter().filter(|worker| worker.template == template).count();
+        let old = self.workers.iter().position(|worker| worker.template != template);
+        let happened = if new < replicas {
+            let distribution = self.target.release.distribution.clone();
+            self.workers.push(Worker { template, distribution, kubernetes: pool.version.clone() });
+            Some("a worker joins".to_owned())
+        } else if let Some(position) = old.or((new > replicas).then_some(0)) {
+            self.workers.remove(position);
+            Some("a worker leaves".to_owned())
+        } else {
+            (!pool.progress.observed).then(|| "the pool is seen".to_owned())
+        };
+        let template = pool.infrastructure_template.name.as_str();
+        let count = |count: usize| u32::try_from(count).unwrap();
+        let new = count(self.workers.iter().filter(|worker| worker.template == template).count());
+        let all = count(self.workers.len());
+        pool.progress = PoolProgress { observed: true, replicas: all, up_to_date: new, available: all };
+        happened
+    }
+
+    /// The controllers of workloads look at one object that they have not looked at since something changed.
+    fn tick_addons(&mut self) -> Option<String> {
+        self.see_nodes();
+        let Workload::Reachable { nodes, addons, .. } = &mut self.inventory.workload else { return None };
+        for found in addons.values_mut().flatten() {
+            let status = match text(&found.live, "/kind") {
+                "DaemonSet" => daemon_set_status(&found.live, nodes),
+                "Deployment" => deployment_status(&found.live, nodes),
+                _ => continue,
+            };
+            if found.live["status"] != status {
+                found.live["status"] = status;
+                self.writes += 1;
+                found.revision.resource_version = self.writes.to_string();
+                let (kind, name) = (text(&found.live, "/kind"), text(&found.live, "/metadata/name"));
+                return Some(format!("{kind} {name} is {}", shown(&found.live)));
+            }
+        }
+        None
+    }
+
+    fn see_nodes(&mut self) {
+        let distribution = |machine: &Machine| {
+            let name = machine.image.as_ref().unwrap().to_string();
+            let text = name.trim_start_matches("photon-k8sd-").replacen("-vmware", "+vmware", 1);
+            text.parse().unwrap()
+        };
+        let is_node = |machine: &&Machine| !matches!(machine.state, MachineState::Joining);
+        let control_plane: Vec<Node> = self
+            .inventory
+            .control_plane
+            .machines
+            .iter()
+            .filter(is_node)
+            .map(|machine| Node {
+                name: NodeName::new(machine.name.as_str()).unwrap(),
+                control_plane: true,
+                kubelet: machine.version.clone(),
+                distribution: Some(distribution(machine)),
+                ready: true,
+            })
+            .collect();
+        let workers = self.workers.iter().map(|worker| Node {
+            name: NodeName::new("worker").unwrap(),
+            control_plane: false,
+            kubelet: worker.kubernetes.clone(),
+            distribution: Some(worker.distribution.clone()),
+            ready: true,
+        });
+        let Workload::Reachable { nodes, etcd, .. } = &mut self.inventory.workload else { return };
+        *etcd = control_plane.iter().map(|node| EtcdMember { name: node.name.to_string(), healthy: true }).collect();
+        *nodes = control_plane.into_iter().chain(workers).collect();
+    }
+
+    /// The id of the update on record.
+    pub fn update(&self) -> Option<UpdateId> {
+        self.inventory.update.as_ref().map(|record| record.id)
+    }
+}
+
+/// The numbers of a status.
+fn shown(live: &Value) -> String {
+    let number = |field: &str| live["status"][field].to_string();
+    match text(live, "/kind") {
+        "DaemonSet" => format!("on {} nodes", number("desiredNumberScheduled")),
+        _ => format!("available {}, updated {}", number("availableReplicas"), number("updatedReplicas")),
+    }
+}
+
+fn fits(live: &Value, node: &Node) -> bool {
+    let selected = live["spec"]["template"]["spec"]["nodeSelector"][label::DISTRIBUTION_VERSION.name].as_str();
+    let distribution = node.distribution.as_ref().map(|version| version.tag().to_string());
+    let tolerates = text(live, "/kind") == "DaemonSet" || live["spec"]["template"]["spec"]["tolerations"].is_array();
+    selected == distribution.as_deref() && (tolerates || !node.control_plane)
+}
+
+fn daemon_set_status(live: &Value, nodes: &[Node]) -> Value {
+    let count = nodes.iter().filter(|node| fits(live, node)).count();
+    json!({
+        "observedGeneration": live["metadata"]["generation"],
+        "desiredNumberScheduled": count,
+        "numberReady": count,
+        "updatedNumberScheduled": count,
+    })
+}
+
+/// New pods wait for nodes that they fit on; until then the old ones stay.
+fn deployment_status(live: &Value, nodes: &[Node]) -> Value {
+    let replicas = live["spec"]["replicas"].as_u64().unwrap();
+    let runs = nodes.iter().any(|node| fits(live, node));
+    let before = live["status"]["availableReplicas"].as_u64().unwrap_or_default();
+    json!({
+        "observedGeneration": live["metadata"]["generation"],
+        "availableReplicas": if runs { replicas } else { before },
+        "updatedReplicas": if runs { replicas } else { 1 },
+    })
+}
