@@ -1,0 +1,47 @@
+//! V5: no kube-proxy is newer than an API server, and none is much older.
+
+use windlass_api::version::{KubernetesVersion, MinorVersion};
+
+use super::exemption::PROXY_OF_NEW_CONTROL_PLANE;
+use super::{Findings, Rule};
+use crate::truth::{Cluster, Fact, Proxy, Topic, Update};
+
+pub(super) const RULE: Rule = Rule {
+    id: "V5",
+    demands: "No kube-proxy is newer than an API server of its cluster, nor more than three minors older (two below 1.25).",
+    topics: &[Topic::Nodes, Topic::Request],
+    check,
+};
+
+/// Every kube-proxy reaches every API server, through the address of the cluster.
+fn check(cluster: &Cluster, _: &Fact, findings: &mut Findings) {
+    let workload = &cluster.workload;
+    let servers = || workload.serving().map(|(node, version)| (version, node));
+    let (Some(oldest), Some(newest)) = (servers().min(), servers().max()) else { return };
+    for (pod, proxy) in workload.proxies.iter().filter(|(_, proxy)| workload.runs(&proxy.node)) {
+        let say = |(version, server)| {
+            format!("kube-proxy on {} is {}, and the API server on {server} is {version}", proxy.node, proxy.version)
+        };
+        let is_new = |update: &Update| is_of_new_machine(cluster, proxy, update);
+        if !proxy.version.distance_from(newest.0).is_within(behind_max(&proxy.version), u64::MAX) {
+            findings.breach(&**pod, say(newest));
+        } else if proxy.version.minor() <= oldest.0.minor() {
+            // Neither too old nor too new.
+        } else if cluster.running_update().is_some_and(is_new) {
+            findings.exempt(&PROXY_OF_NEW_CONTROL_PLANE, &**pod, say(oldest));
+        } else {
+            findings.breach(&**pod, say(oldest));
+        }
+    }
+}
+
+/// On a machine of the control plane, at the version that the update leads to, and no other.
+fn is_of_new_machine(cluster: &Cluster, proxy: &Proxy, update: &Update) -> bool {
+    let node = cluster.workload.nodes.get(&proxy.node);
+    node.is_some_and(|node| node.control_plane) && proxy.version.minor() == update.to.minor()
+}
+
+/// How many minors a kube-proxy may be behind.
+fn behind_max(version: &KubernetesVersion) -> u64 {
+    if version.minor() < (MinorVersion { major: 1, minor: 25 }) { 2 } else { 3 }
+}

@@ -1,0 +1,136 @@
+//! The simulators of the management side: clients of its API, as they would be on a real one.
+//!
+//! ```text
+//! Cluster ──▶ WCPCluster                       cluster            infrastructure/cluster
+//! MachineDeployment ──▶ MachineSet ──▶ Machine machine_deployment machine_set  machine
+//! Machine ──▶ KubeadmConfig ──▶ Secret         bootstrap
+//!        └──▶ WCPMachine ──▶ Workload::boot    infrastructure/machine
+//! Job ──▶ Pod ──▶ Programs::run                job
+//! ```
+//!
+//! Each controller is a function of one object and of what the watches have seen. They share one runner, so that each kind is
+//! watched once and each event decoded once; a key of the runner says which controller it is for ([`subject`]).
+
+mod bootstrap;
+mod cluster;
+mod conditions;
+mod context;
+mod infrastructure;
+mod job;
+mod machine;
+mod machine_deployment;
+mod machine_set;
+mod ownership;
+mod subject;
+mod wiring;
+mod write;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Client;
+use windlass_runtime::chance::Seed;
+use windlass_runtime::clock::Clock;
+use windlass_runtime::key::Key;
+use windlass_runtime::runner::{Options, Outcome};
+
+use crate::door::Doors;
+use crate::durations::Durations;
+use crate::program::Programs;
+use crate::workload::Workloads;
+use context::{Context, Error, Turn};
+use job::Processes;
+use machine::Nodes;
+use subject::Subject;
+use wiring::Watches;
+
+/// The simulators of the management side: infrastructure, Cluster API, the kubeadm bootstrap provider, and Jobs.
+pub struct Management {
+    /// The management API.
+    pub client: Client,
+    /// What machines are booted into.
+    pub workloads: Workloads,
+    /// What the pods of Jobs run.
+    pub programs: Arc<dyn Programs>,
+    /// Where the APIs of workload clusters are.
+    pub doors: Arc<dyn Doors>,
+    /// What time it is.
+    pub clock: Clock,
+    /// What decides everything random.
+    pub seed: Seed,
+    /// How long things take.
+    pub durations: Durations,
+}
+
+/// How long after a lost race an object is looked at again, if its watch has not told of the change by then.
+const CONFLICT_PAUSE: Duration = Duration::from_millis(100);
+
+/// How long an object is left alone after it was looked at: Cluster API looks at each at most once a second.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+impl Management {
+    /// Runs all simulators until `stop`. What runs in pods then is killed.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let watches = Watches::new(&self.client);
+        let caches = watches.caches();
+        let (processes, exits) = Processes::new(self.programs);
+        let options = Options::new(self.clock.clone(), self.seed.child("management"));
+        let options = Options { interval: INTERVAL, ..options };
+        let nodes = Nodes::default();
+        let node_changes = wiring::nodes(&self.workloads, nodes.clone());
+        let runner = watches.runner(options, &caches).triggers(exits).triggers(node_changes);
+        let context = Context {
+            client: self.client,
+            workloads: self.workloads,
+            doors: self.doors,
+            clock: self.clock,
+            seed: self.seed.child("management"),
+            durations: self.durations,
+            caches,
+            nodes,
+            processes,
+        };
+        runner.run_keys(Arc::new(context), reconcile, stop).await;
+    }
+}
+
+/// Brings one object forward. What is gone is nobody's business, except for the processes that a Job leaves behind.
+async fn reconcile(key: Key, turn: Turn) -> Result<Outcome, Error> {
+    let (subject, key) = Subject::of(key);
+    let caches = &turn.caches;
+    let result = match subject {
+        Subject::Cluster => match caches.clusters.get(&key) {
+            Some(cluster) => cluster::reconcile(&turn, &cluster).await,
+            None => Ok(Outcome::done()),
+        },
+        Subject::ClusterInfrastructure => match caches.cluster_infrastructures.get(&key) {
+            Some(infrastructure) => infrastructure::cluster::reconcile(&turn, &infrastructure).await,
+            None => Ok(Outcome::done()),
+        },
+        Subject::Machine => match caches.machines.get(&key) {
+            Some(machine) => machine::reconcile(&turn, &machine).await,
+            None => Ok(Outcome::done()),
+        },
+        Subject::MachineInfrastructure => match caches.machine_infrastructures.get(&key) {
+            Some(infrastructure) => infrastructure::machine::reconcile(&turn, &infrastructure).await,
+            None => Ok(Outcome::done()),
+        },
+        Subject::Bootstrap => match caches.bootstraps.get(&key) {
+            Some(config) => bootstrap::reconcile(&turn, &config).await,
+            None => Ok(Outcome::done()),
+        },
+        Subject::MachineSet => match caches.machine_sets.get(&key) {
+            Some(set) => machine_set::reconcile(&turn, &set).await,
+            None => Ok(Outcome::done()),
+        },
+        Subject::MachineDeployment => match caches.machine_deployments.get(&key) {
+            Some(deployment) => machine_deployment::reconcile(&turn, &deployment).await,
+            None => Ok(Outcome::done()),
+        },
+        Subject::Job => job::reconcile(&turn, &key).await,
+    };
+    match result {
+        Err(error) if error.is_conflict() => Ok(Outcome::requeue_after(CONFLICT_PAUSE)),
+        result => result,
+    }
+}

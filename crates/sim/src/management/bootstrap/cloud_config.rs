@@ -1,0 +1,184 @@
+//! The cloud-config of a machine: files, and the one command that makes it a node.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::Secret;
+use serde_json::{Map, Value, json};
+use windlass_api::kind::bootstrap::{KubeadmConfig, NodeRegistration};
+use windlass_api::kind::cluster_api::{Cluster, Machine};
+use windlass_api::name::ClusterSecret;
+use windlass_api::version::KubernetesVersion;
+use windlass_runtime::chance::Seed;
+
+use crate::management::context::{Error, path};
+
+/// The Secrets with certificates, by what they are for.
+pub(super) type Certificates = BTreeMap<ClusterSecret, Arc<Secret>>;
+
+/// All that a cloud-config is made from.
+pub(super) struct Begin<'a> {
+    pub config: &'a KubeadmConfig,
+    pub machine: &'a Machine,
+    pub cluster: &'a Cluster,
+    pub certificates: Certificates,
+    pub seed: Seed,
+}
+
+const INIT: &str = "/run/kubeadm/kubeadm.yaml";
+const JOIN: &str = "/run/kubeadm/kubeadm-join-config.yaml";
+
+/// Where kubeadm looks for certificate and key.
+fn certificate_paths(secret: ClusterSecret) -> Option<[&'static str; 2]> {
+    match secret {
+        ClusterSecret::CertificateAuthority => Some(["/etc/kubernetes/pki/ca.crt", "/etc/kubernetes/pki/ca.key"]),
+        ClusterSecret::Etcd => Some(["/etc/kubernetes/pki/etcd/ca.crt", "/etc/kubernetes/pki/etcd/ca.key"]),
+        ClusterSecret::FrontProxy => {
+            Some(["/etc/kubernetes/pki/front-proxy-ca.crt", "/etc/kubernetes/pki/front-proxy-ca.key"])
+        }
+        ClusterSecret::ServiceAccount => Some(["/etc/kubernetes/pki/sa.pub", "/etc/kubernetes/pki/sa.key"]),
+        ClusterSecret::Kubeconfig => None,
+    }
+}
+
+/// The cloud-config.
+pub(super) fn render(begin: &Begin<'_>) -> Result<String, Error> {
+    let spec = &begin.config.spec;
+    let joins = spec.join_configuration.is_some() && spec.init_configuration.is_none();
+    let worker = joins && spec.join_configuration.as_ref().is_some_and(|join| join.control_plane.is_none());
+    let mut files = if worker { Vec::new() } else { certificate_files(&begin.certificates) };
+    let (file, documents, command) = if joins {
+        (JOIN, vec![join_configuration(begin)], format!("kubeadm join --config {JOIN}"))
+    } else {
+        let documents = vec![cluster_configuration(begin), init_configuration(begin)];
+        (INIT, documents, format!("kubeadm init --config {INIT}"))
+    };
+    let mut content = String::new();
+    for document in &documents {
+        content.push_str("---\n");
+        content.push_str(&yaml(begin, document)?);
+    }
+    files.push(json!({
+        "path": file,
+        "owner": "root:root",
+        "permissions": "0640",
+        "content": content,
+    }));
+    let body = yaml(begin, &json!({"write_files": files, "runcmd": [command]}))?;
+    Ok(format!("#cloud-config\n{body}"))
+}
+
+fn yaml(begin: &Begin<'_>, value: &Value) -> Result<String, Error> {
+    serde_saphyr::to_string(value).map_err(|error| Error::Text {
+        what: format!("write the bootstrap data of {}", path(&begin.config.metadata)),
+        why: error.to_string(),
+    })
+}
+
+fn certificate_files(certificates: &Certificates) -> Vec<Value> {
+    let mut files = Vec::new();
+    for (secret, object) in certificates {
+        let content = |key: &str| {
+            let bytes = object.data.as_ref().and_then(|data| data.get(key));
+            bytes.map(|bytes| String::from_utf8_lossy(&bytes.0).into_owned()).unwrap_or_default()
+        };
+        let Some([certificate, key]) = certificate_paths(*secret) else { continue };
+        for (path, key, permissions) in [(certificate, "tls.crt", "0640"), (key, "tls.key", "0600")] {
+            files
+                .push(json!({"path": path, "owner": "root:root", "permissions": permissions, "content": content(key)}));
+        }
+    }
+    files
+}
+
+/// The group and version of kubeadm's configuration that the kubeadm of a machine reads.
+fn api_version(machine: &Machine) -> &'static str {
+    let version = machine.spec.version.as_deref().and_then(|version| version.parse::<KubernetesVersion>().ok());
+    match version.map(|version| (version.major(), version.minor().minor)) {
+        Some((1, minor)) if minor < 22 => "kubeadm.k8s.io/v1beta2",
+        Some((1, minor)) if minor < 31 => "kubeadm.k8s.io/v1beta3",
+        _ => "kubeadm.k8s.io/v1beta4",
+    }
+}
+
+/// A document of kubeadm's configuration with these fields; those that are null are left out.
+fn document(begin: &Begin<'_>, kind: &str, fields: Value) -> Value {
+    let mut document = Map::new();
+    document.insert("apiVersion".into(), api_version(begin.machine).into());
+    document.insert("kind".into(), kind.into());
+    if let Value::Object(fields) = fields {
+        document.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    Value::Object(document)
+}
+
+fn cluster_configuration(begin: &Begin<'_>) -> Value {
+    let given = begin.config.spec.cluster_configuration.clone().unwrap_or_default();
+    let network = begin.cluster.spec.cluster_network.clone().unwrap_or_default();
+    let blocks = |of: &str| {
+        let blocks = network[of]["cidrBlocks"].as_array()?;
+        Some(blocks.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","))
+    };
+    let mut networking = Map::new();
+    for (field, value) in [
+        ("serviceSubnet", blocks("services")),
+        ("podSubnet", blocks("pods")),
+        ("dnsDomain", network["serviceDomain"].as_str().map(str::to_owned)),
+    ] {
+        networking.extend(value.map(|value| (field.to_owned(), Value::String(value))));
+    }
+    let fields = json!({
+        "clusterName": begin.cluster.metadata.name,
+        "kubernetesVersion": begin.machine.spec.version,
+        "controlPlaneEndpoint": endpoint(begin),
+        "imageRepository": given.image_repository,
+        "etcd": given.etcd,
+        "dns": given.dns,
+        "networking": if networking.is_empty() { Value::Null } else { Value::Object(networking) },
+    });
+    document(begin, "ClusterConfiguration", fields)
+}
+
+fn init_configuration(begin: &Begin<'_>) -> Value {
+    let given = begin.config.spec.init_configuration.clone().unwrap_or_default();
+    let skipped = if given.skip_phases.is_empty() { Value::Null } else { json!(given.skip_phases) };
+    let fields = json!({
+        "nodeRegistration": registration(begin, &given.node_registration),
+        "skipPhases": skipped,
+    });
+    document(begin, "InitConfiguration", fields)
+}
+
+fn join_configuration(begin: &Begin<'_>) -> Value {
+    let given = begin.config.spec.join_configuration.clone().unwrap_or_default();
+    let fields = json!({
+        "nodeRegistration": registration(begin, &given.node_registration),
+        "discovery": {"bootstrapToken": {
+            "apiServerEndpoint": endpoint(begin),
+            "token": token(begin),
+            "unsafeSkipCAVerification": true,
+        }},
+        "controlPlane": given.control_plane,
+    });
+    document(begin, "JoinConfiguration", fields)
+}
+
+fn registration(begin: &Begin<'_>, given: &NodeRegistration) -> Value {
+    let mut registration = json!({"name": begin.machine.metadata.name});
+    if !given.kubelet_extra_args.is_empty() {
+        registration["kubeletExtraArgs"] = json!(given.kubelet_extra_args);
+    }
+    registration
+}
+
+fn endpoint(begin: &Begin<'_>) -> Option<String> {
+    let endpoint = begin.cluster.spec.control_plane_endpoint.as_ref()?;
+    Some(format!("{}:{}", endpoint.host, endpoint.port))
+}
+
+/// A bootstrap token: six and sixteen digits or letters.
+fn token(begin: &Begin<'_>) -> String {
+    let mut chance = begin.seed.stream(&format!("bootstrap token {}", path(&begin.config.metadata)));
+    let id = chance.u64() & 0x00ff_ffff;
+    format!("{id:06x}.{:016x}", chance.u64())
+}

@@ -1,0 +1,28 @@
+//! What runs in the pods of the management cluster: functions of this process.
+
+use futures::future::BoxFuture;
+use windlass_api::name::NamespacedName;
+
+/// What a container was told to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Container {
+    /// The pod that it is in.
+    pub pod: NamespacedName,
+    /// The program and its arguments, with `$(VARIABLES)` expanded.
+    pub command: Vec<String>,
+}
+
+/// How a container ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Exit {
+    /// 0 if all went well.
+    pub code: i32,
+    /// What it said last; it becomes the termination message.
+    pub message: String,
+}
+
+/// Runs containers. Dropping the future is what killing the process would be.
+pub trait Programs: Send + Sync {
+    /// Runs a container to its end.
+    fn run(&self, container: Container) -> BoxFuture<'static, Exit>;
+}

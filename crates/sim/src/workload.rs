@@ -1,0 +1,423 @@
+//! Workload clusters: an API server each, and what happens in them without anybody asking.
+//!
+//! Machines and members of etcd are [records](record) in the store; everything else is an object. [`Workload`] is what others
+//! do to a cluster (switch a machine on, remove a member of etcd, talk to its API); what follows from it is the business of
+//! one task per cluster, in `workload/life.rs`, which reads the store's changes and waits for what is due next.
+
+mod connection;
+mod daemon_set;
+mod deployment;
+mod etcd;
+mod facts;
+mod kubeadm;
+mod kubelet;
+mod life;
+mod pod;
+pub mod record;
+mod scheduler;
+mod seen;
+mod user_data;
+mod view;
+mod write;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures::StreamExt;
+use futures::channel::mpsc;
+use futures::future::{AbortHandle, Abortable};
+use futures::stream::{BoxStream, FuturesUnordered};
+use kube::Client;
+use tokio::sync::Notify;
+use windlass_api::name::{NamespacedName, NodeName};
+use windlass_api::version::KubernetesVersion;
+use windlass_apiserver::store::{Change, Observer, Resource, Retention};
+use windlass_apiserver::{ApiServer, Options};
+use windlass_runtime::chance::Seed;
+use windlass_runtime::clock::Clock;
+
+use crate::durations::Durations;
+use crate::timeline::Recorder;
+use crate::world::Settings;
+use etcd::Etcd;
+use record::{Machine, Stage};
+
+/// There may be thousands of clusters in a process, and those who watch one are in the same process: they are never far behind.
+const RETENTION: Retention = Retention { age: Duration::from_secs(75), events_min: 100, events_max: 10_000 };
+
+/// All workload clusters of a World. Cheap to clone.
+#[derive(Clone)]
+pub struct Workloads(Arc<Clusters>);
+
+struct Clusters {
+    settings: Settings,
+    recorder: Recorder,
+    all: Mutex<BTreeMap<NamespacedName, Workload>>,
+    /// Told whenever `all` changes.
+    changed: Notify,
+    listeners: Arc<Listeners>,
+}
+
+/// Who wants to know of changed nodes.
+#[derive(Default)]
+struct Listeners(Mutex<Vec<mpsc::UnboundedSender<(NamespacedName, NodeName)>>>);
+
+impl Listeners {
+    fn tell(&self, cluster: &NamespacedName, node: &NodeName) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|listener| listener.unbounded_send((cluster.clone(), node.clone())).is_ok());
+    }
+}
+
+/// Sees what is written in a workload cluster: tells the World's recorder, and whoever waits for nodes.
+struct Witness {
+    cluster: NamespacedName,
+    recorder: Arc<dyn Observer>,
+    listeners: Arc<Listeners>,
+}
+
+impl Observer for Witness {
+    fn committed(&self, resource: &Resource, change: &Arc<Change>) {
+        self.recorder.committed(resource, change);
+        if **resource == *"nodes"
+            && let Ok(node) = NodeName::new(&change.object.key.name)
+        {
+            self.listeners.tell(&self.cluster, &node);
+        }
+    }
+}
+
+impl Workloads {
+    /// None yet.
+    pub(crate) fn new(settings: Settings, recorder: Recorder) -> Self {
+        let (all, changed, listeners) = (Mutex::default(), Notify::new(), Arc::default());
+        Self(Arc::new(Clusters { settings, recorder, all, changed, listeners }))
+    }
+
+    /// Clusters of their own, as these are now.
+    pub(crate) fn fork(&self, settings: Settings, recorder: Recorder) -> Self {
+        let fork = Self::new(settings, recorder);
+        for (cluster, workload) in &*self.all() {
+            let server = workload.server().fork(fork.options(cluster));
+            fork.all().insert(cluster.clone(), fork.workload(cluster, server));
+        }
+        fork
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<NamespacedName, Workload>> {
+        self.0.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seed(&self, cluster: &NamespacedName) -> Seed {
+        self.0.settings.seed.child("workload").child(&cluster.to_string())
+    }
+
+    fn options(&self, cluster: &NamespacedName) -> Options {
+        let recorder = self.0.recorder.observer(&cluster.to_string());
+        let listeners = self.0.listeners.clone();
+        Options {
+            now: self.0.settings.clock.now_fn(),
+            seed: self.seed(cluster).0,
+            retention: RETENTION,
+            observer: Some(Arc::new(Witness { cluster: cluster.clone(), recorder, listeners })),
+            ..Options::default()
+        }
+    }
+
+    fn workload(&self, cluster: &NamespacedName, server: ApiServer) -> Workload {
+        let workload = Workload(Arc::new(Inner {
+            cluster: cluster.clone(),
+            server,
+            clock: self.0.settings.clock.clone(),
+            seed: self.seed(cluster),
+            durations: self.0.settings.durations.clone(),
+            records: Mutex::default(),
+            answers: AtomicBool::new(false),
+        }));
+        workload.settle();
+        workload
+    }
+
+    /// The cluster of that name.
+    pub fn get(&self, cluster: &NamespacedName) -> Option<Workload> {
+        self.all().get(cluster).cloned()
+    }
+
+    /// The clusters there are, by name.
+    pub fn names(&self) -> Vec<NamespacedName> {
+        self.all().keys().cloned().collect()
+    }
+
+    /// The cluster of that name; one with an API that does not answer yet where there is none.
+    pub fn ensure(&self, cluster: &NamespacedName) -> Workload {
+        let mut all = self.all();
+        if let Some(workload) = all.get(cluster) {
+            return workload.clone();
+        }
+        let workload = self.workload(cluster, ApiServer::new(self.options(cluster)));
+        all.insert(cluster.clone(), workload.clone());
+        drop(all);
+        self.0.changed.notify_one();
+        workload
+    }
+
+    /// The cluster is gone for good.
+    pub fn remove(&self, cluster: &NamespacedName) {
+        self.all().remove(cluster);
+        self.0.changed.notify_one();
+    }
+
+    /// Whenever a node of any cluster changes from now on: the cluster, and the node.
+    pub fn node_changes(&self) -> BoxStream<'static, (NamespacedName, NodeName)> {
+        let (sender, receiver) = mpsc::unbounded();
+        self.0.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        receiver.boxed()
+    }
+
+    /// Lives the lives of all clusters, also of those that are yet to come. Does not end.
+    pub async fn run(&self) {
+        let mut lives = FuturesUnordered::new();
+        let mut running: BTreeMap<NamespacedName, (Workload, AbortHandle)> = BTreeMap::new();
+        loop {
+            let all = self.all().clone();
+            running.retain(|cluster, (workload, life)| {
+                let goes_on = all.get(cluster).is_some_and(|now| Arc::ptr_eq(&now.0, &workload.0));
+                if !goes_on {
+                    life.abort();
+                }
+                goes_on
+            });
+            for (cluster, workload) in all {
+                running.entry(cluster).or_insert_with(|| {
+                    let (handle, registration) = AbortHandle::new_pair();
+                    lives.push(Abortable::new(life::run(workload.clone()), registration));
+                    (workload, handle)
+                });
+            }
+            let changed = self.0.changed.notified();
+            tokio::pin!(changed);
+            loop {
+                tokio::select! {
+                    biased;
+                    () = &mut changed => break,
+                    Some(_) = lives.next() => {}
+                }
+            }
+        }
+    }
+}
+
+/// One workload cluster. Cheap to clone.
+#[derive(Clone)]
+pub struct Workload(Arc<Inner>);
+
+struct Inner {
+    cluster: NamespacedName,
+    server: ApiServer,
+    clock: Clock,
+    seed: Seed,
+    durations: Durations,
+    /// Whoever writes records holds it.
+    records: Mutex<()>,
+    /// What the records say about the API: it is asked at every request.
+    answers: AtomicBool,
+}
+
+/// A machine that has booted: what is on its disk, and what it was told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Boot {
+    /// The machine, and the node to be.
+    pub node: NodeName,
+    /// What tells the machine from all others.
+    pub provider_id: String,
+    /// Its address.
+    pub address: String,
+    /// The kubelet on its disk.
+    pub kubelet: KubernetesVersion,
+    /// The bootstrap data: a cloud-config with kubeadm's configuration in it.
+    pub user_data: String,
+}
+
+/// What a machine does first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Begins {
+    /// It begins the cluster.
+    Init,
+    /// It joins the control plane.
+    JoinControlPlane,
+    /// It joins as a worker.
+    Join,
+}
+
+/// Bootstrap data that no machine can begin with.
+#[derive(Debug, thiserror::Error)]
+#[error("the bootstrap data of {node} cannot be used: {why}")]
+pub struct BootError {
+    /// The machine.
+    pub node: NodeName,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// A member of etcd, as its own API shows it.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Member {
+    /// Its id.
+    pub id: u64,
+    /// The node that it runs on; empty while it has not started.
+    pub name: String,
+    /// It does not count in the quorum yet.
+    pub learner: bool,
+    /// It answers.
+    pub healthy: bool,
+    /// It leads.
+    pub leader: bool,
+}
+
+/// etcd did not do what it was asked.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("etcd: {0}")]
+pub struct EtcdError(pub String);
+
+impl Workload {
+    /// Which cluster it is.
+    pub fn name(&self) -> &NamespacedName {
+        &self.0.cluster
+    }
+
+    /// Its API server, whether or not it would answer: for invariants and snapshots.
+    pub fn server(&self) -> &ApiServer {
+        &self.0.server
+    }
+
+    /// A client of its API, without a socket. Requests fail as they would if nobody listened while no API server runs or etcd
+    /// has no quorum.
+    pub fn client(&self) -> Client {
+        Client::new(connection::Connection(self.clone()), "default")
+    }
+
+    /// Whether its API answers.
+    pub fn answers(&self) -> bool {
+        self.0.answers.load(Ordering::Acquire)
+    }
+
+    /// A machine was switched on and has booted. It begins or joins the cluster after a while. Saying so again changes nothing.
+    pub fn boot(&self, boot: &Boot) -> Result<Begins, BootError> {
+        let _lock = self.lock();
+        // Another machine of the same name takes the place of the one before, which is off.
+        let known = record::of::<Machine>(self.0.server.store(), &boot.node);
+        if let Some(machine) = known.filter(|machine| machine.provider_id == boot.provider_id) {
+            return Ok(machine.begins);
+        }
+        let read = user_data::read(&boot.user_data);
+        let (begins, configuration) =
+            read.map_err(|error| BootError { node: boot.node.clone(), why: chain(&error) })?;
+        self.put(&Machine {
+            name: boot.node.clone(),
+            provider_id: boot.provider_id.clone(),
+            address: boot.address.clone(),
+            kubelet: boot.kubelet.clone(),
+            begins,
+            booted_at: self.0.clock.now(),
+            stage: Stage::Begun,
+            on: true,
+            off_at: None,
+            configuration,
+        });
+        Ok(begins)
+    }
+
+    /// A machine is switched off for good. Its node stays, and after a while it is noticed that it is not ready any more.
+    pub fn power_off(&self, node: &NodeName) {
+        let _lock = self.lock();
+        let Some(machine) = record::of::<Machine>(self.0.server.store(), node).filter(|machine| machine.on) else {
+            return;
+        };
+        self.put(&Machine { on: false, off_at: Some(self.0.clock.now()), ..machine });
+        self.settle();
+    }
+
+    /// The members of etcd. An error where it has no quorum.
+    pub fn members(&self) -> Result<Vec<Member>, EtcdError> {
+        self.etcd().shown()
+    }
+
+    /// Removes a member. Removing one that is not there is an error that says so; so is one whose removal would leave the others
+    /// without a quorum.
+    pub fn remove_member(&self, id: u64) -> Result<(), EtcdError> {
+        let _lock = self.lock();
+        let etcd = self.etcd();
+        let member = etcd.removal(id)?;
+        record::remove::<record::Member>(self.0.server.store(), &member.name, self.0.clock.now());
+        self.settle();
+        Ok(())
+    }
+
+    /// Makes another member lead.
+    pub fn move_leader(&self, to: u64) -> Result<(), EtcdError> {
+        let _lock = self.lock();
+        for member in self.etcd().led_by(to)? {
+            self.put(&member);
+        }
+        Ok(())
+    }
+
+    /// Machines that are switched on, by node, and the version of their kubelets: ground truth for invariants.
+    pub fn running(&self) -> BTreeMap<NodeName, KubernetesVersion> {
+        let machines = record::all::<Machine>(self.0.server.store()).into_iter().filter(|machine| machine.on);
+        machines.map(|machine| (machine.name, machine.kubelet)).collect()
+    }
+
+    /// Makes up the machines and members of a cluster that has nodes and no records, as one that was made from the objects of
+    /// another API server: every node is a machine that is switched on, and those of the control plane are members of etcd,
+    /// of which the first leads.
+    pub fn adopt(&self) {
+        let _lock = self.lock();
+        let store = self.0.server.store();
+        if store.count(record::MACHINES) > 0 {
+            return;
+        }
+        for (machine, control_plane) in kubelet::machines_behind_nodes(store, self.0.clock.now()) {
+            if control_plane {
+                self.put(&self.new_member(&machine.name, true, false));
+            }
+            self.put(&machine);
+        }
+        self.settle();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.0.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn put<T: record::Record>(&self, record: &T) {
+        record::put(self.0.server.store(), record, self.0.clock.now());
+    }
+
+    fn etcd(&self) -> Etcd {
+        Etcd::read(self.0.server.store())
+    }
+
+    fn new_member(&self, node: &NodeName, started: bool, learner: bool) -> record::Member {
+        let id = self.0.seed.child("etcd member").stream(node.as_str()).u64();
+        record::Member { id, name: node.clone(), learner, started, leader: false }
+    }
+
+    /// What follows at once from changed records: somebody leads, and the API answers or does not.
+    fn settle(&self) {
+        let etcd = self.etcd();
+        for member in etcd.election() {
+            self.put(&member);
+        }
+        self.0.answers.store(etcd.api_answers(), Ordering::Release);
+    }
+}
+
+/// An error with all its causes, in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    causes.fold(error.to_string(), |text, cause| format!("{text}: {cause}"))
+}

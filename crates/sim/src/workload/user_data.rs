@@ -1,0 +1,149 @@
+//! What a machine reads when it boots: a cloud-config, with kubeadm's configuration among its files.
+
+use serde::Deserialize;
+use serde_json::Value;
+use windlass_api::kind::bootstrap::NodeRegistration;
+use windlass_api::version::KubernetesVersion;
+
+use super::Begins;
+use super::record::Configuration;
+
+/// Where the configuration of `kubeadm init` is.
+const INIT: &str = "/run/kubeadm/kubeadm.yaml";
+/// Where the configuration of `kubeadm join` is.
+const JOIN: &str = "/run/kubeadm/kubeadm-join-config.yaml";
+
+#[derive(Deserialize)]
+struct CloudConfig {
+    #[serde(default)]
+    write_files: Vec<File>,
+}
+
+#[derive(Deserialize)]
+struct File {
+    path: String,
+    #[serde(default)]
+    content: String,
+}
+
+/// Why bootstrap data cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum UserDataError {
+    #[error("it is not a cloud-config")]
+    CloudConfig(#[source] Box<serde_saphyr::Error>),
+    #[error("it has neither {INIT} nor {JOIN}")]
+    NothingToDo,
+    #[error("{path} is not YAML")]
+    Kubeadm { path: &'static str, source: Box<serde_saphyr::Error> },
+    #[error("{path} has no document of kind {kind}")]
+    Missing { path: &'static str, kind: &'static str },
+    #[error("the nodeRegistration in {path} cannot be read")]
+    Registration { path: &'static str, source: serde_json::Error },
+    #[error("the kubernetesVersion in {INIT} is no version: {text:?}")]
+    Version { text: String },
+    #[error("{text:?} among the node-labels in {path} is not key=value")]
+    NodeLabel { path: &'static str, text: String },
+}
+
+/// What a machine is to do, and what it is told for that.
+pub(super) fn read(user_data: &str) -> Result<(Begins, Configuration), UserDataError> {
+    let config: CloudConfig =
+        serde_saphyr::from_str(user_data).map_err(|source| UserDataError::CloudConfig(Box::new(source)))?;
+    let file = |path: &'static str| config.write_files.iter().find(|file| file.path == path);
+    if let Some(file) = file(INIT) {
+        return init(&documents(INIT, &file.content)?);
+    }
+    match file(JOIN) {
+        Some(file) => join(&documents(JOIN, &file.content)?),
+        None => Err(UserDataError::NothingToDo),
+    }
+}
+
+fn documents(path: &'static str, content: &str) -> Result<Vec<Value>, UserDataError> {
+    serde_saphyr::from_multiple(content).map_err(|source| UserDataError::Kubeadm { path, source: Box::new(source) })
+}
+
+fn init(documents: &[Value]) -> Result<(Begins, Configuration), UserDataError> {
+    let cluster = of_kind(INIT, documents, "ClusterConfiguration")?;
+    let text = cluster["kubernetesVersion"].as_str().unwrap_or_default();
+    if text.parse::<KubernetesVersion>().is_err() {
+        return Err(UserDataError::Version { text: text.to_owned() });
+    }
+    let mut configuration = registration(INIT, of_kind(INIT, documents, "InitConfiguration")?)?;
+    configuration.cluster = Some(cluster.clone());
+    Ok((Begins::Init, configuration))
+}
+
+fn join(documents: &[Value]) -> Result<(Begins, Configuration), UserDataError> {
+    let join = of_kind(JOIN, documents, "JoinConfiguration")?;
+    let begins = if join["controlPlane"].is_object() { Begins::JoinControlPlane } else { Begins::Join };
+    Ok((begins, registration(JOIN, join)?))
+}
+
+fn of_kind<'a>(path: &'static str, documents: &'a [Value], kind: &'static str) -> Result<&'a Value, UserDataError> {
+    documents.iter().find(|document| document["kind"] == kind).ok_or(UserDataError::Missing { path, kind })
+}
+
+fn registration(path: &'static str, document: &Value) -> Result<Configuration, UserDataError> {
+    let registration = &document["nodeRegistration"];
+    if registration.is_null() {
+        return Ok(Configuration::default());
+    }
+    let typed: NodeRegistration =
+        serde_json::from_value(registration.clone()).map_err(|source| UserDataError::Registration { path, source })?;
+    let labels = typed.node_labels().unwrap_or_default().split(',').filter(|label| !label.is_empty());
+    let labels = labels.map(|label| match label.split_once('=') {
+        Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
+        None => Err(UserDataError::NodeLabel { path, text: label.to_owned() }),
+    });
+    Ok(Configuration {
+        node_labels: labels.collect::<Result<_, _>>()?,
+        taints: registration["taints"].as_array().cloned(),
+        cluster: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(user_data: &str, expected: Result<Begins, &str>) {
+        let read = read(user_data).map(|(begins, _)| begins).map_err(|error| error.to_string());
+        assert_eq!(read, expected.map_err(str::to_owned), "{user_data}");
+    }
+
+    fn file(path: &str, content: &str) -> String {
+        let content = serde_json::to_string(content).unwrap();
+        format!("## template: jinja\n#cloud-config\nwrite_files:\n- path: {path}\n  content: {content}\n")
+    }
+
+    #[test]
+    fn what_a_machine_does_first_is_told_by_its_files() {
+        let init = "kind: ClusterConfiguration\nkubernetesVersion: v1.16.7+vmware.1\n---\nkind: InitConfiguration\n";
+        check(&file(INIT, init), Ok(Begins::Init));
+        check(&file(JOIN, "kind: JoinConfiguration\ncontrolPlane: {}\n"), Ok(Begins::JoinControlPlane));
+        check(&file(JOIN, "kind: JoinConfiguration\n"), Ok(Begins::Join));
+    }
+
+    #[test]
+    fn bootstrap_data_that_no_machine_can_begin_with_is_refused_with_a_reason() {
+        check("#cloud-config\n{}\n", Err(&UserDataError::NothingToDo.to_string()));
+        check(&file(JOIN, "kind: Other\n"), Err(&format!("{JOIN} has no document of kind JoinConfiguration")));
+        check(
+            &file(INIT, "kind: ClusterConfiguration\n---\nkind: InitConfiguration\n"),
+            Err(&format!("the kubernetesVersion in {INIT} is no version: \"\"")),
+        );
+        let labels =
+            "kind: JoinConfiguration\nnodeRegistration:\n  kubeletExtraArgs: [{name: node-labels, value: a}]\n";
+        check(&file(JOIN, labels), Err(&format!("\"a\" among the node-labels in {JOIN} is not key=value")));
+    }
+
+    #[test]
+    fn the_labels_of_the_node_are_read() {
+        let join =
+            "kind: JoinConfiguration\nnodeRegistration:\n  kubeletExtraArgs: [{name: node-labels, value: 'a=1,b='}]\n";
+        let (_, configuration) = read(&file(JOIN, join)).unwrap();
+        let expected = [("a", "1"), ("b", "")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        assert_eq!(configuration.node_labels, expected.into());
+    }
+}

@@ -1,0 +1,7 @@
+//! The World as its users see it: through the API.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+mod management;
+mod workload;
+mod world;
