@@ -1,0 +1,149 @@
+//! Writes what was planned, and makes no choices.
+//!
+//! A step that finds the world other than it was planned for is not an error: it means "observe and plan again". A step that
+//! fails keeps those from being made that build on it, and no others: one add-on never stops another.
+//!
+//! Doing the same steps twice changes nothing, so a crash between any two of them is harmless.
+
+mod kinds;
+mod write;
+
+use std::collections::BTreeSet;
+
+use kube::Client;
+use kube::api::DynamicObject;
+use windlass_api::name::NamespacedName;
+use windlass_plan::step::{Action, Place, Stage, Step};
+
+use crate::access::{KeyMaker, WorkloadCluster};
+pub use kinds::Kinds;
+pub use write::WriteError;
+use write::Written;
+
+/// The field manager of all that we apply.
+pub const FIELD_MANAGER: &str = "windlass";
+
+/// What steps are executed with.
+pub struct Executor<'a> {
+    /// The cluster that they are for.
+    pub cluster: &'a NamespacedName,
+    /// The management cluster.
+    pub management: &'a Client,
+    /// The workload cluster, where it can be talked to.
+    pub workload: Option<&'a WorkloadCluster>,
+    /// Makes certificates and keys.
+    pub keys: &'a dyn KeyMaker,
+    /// How kinds are called on the wire.
+    pub kinds: &'a Kinds,
+    /// Is told what the management cluster answered to a write, so that caches can be waited for.
+    pub wrote: &'a (dyn Fn(&DynamicObject) + Send + Sync),
+}
+
+/// What came of the steps.
+#[derive(Debug, Default)]
+pub struct Executed {
+    /// How many of them were made, or found to be made already.
+    pub made: usize,
+    /// Those that failed.
+    pub failures: Vec<StepFailure>,
+    /// The world was not as planned for; it has to be observed again.
+    pub outdated: bool,
+}
+
+/// A step that failed.
+#[derive(Debug)]
+pub struct StepFailure {
+    /// Its stage.
+    pub stage: Stage,
+    /// What the object is to the cluster.
+    pub role: String,
+    /// Why.
+    pub error: WriteError,
+}
+
+impl Executed {
+    /// Why something of an add-on could not be written.
+    pub fn failure_of_addon(&self, addon: &str) -> Option<&StepFailure> {
+        self.failures.iter().find(|failure| addon_of(failure.stage, &failure.role) == Some(addon))
+    }
+}
+
+impl Executor<'_> {
+    /// Makes the steps, in order.
+    pub async fn steps(&self, steps: &[Step]) -> Executed {
+        let mut executed = Executed::default();
+        let mut broken = BTreeSet::new();
+        for step in steps {
+            let chain = (step.stage, addon_of(step.stage, &step.role));
+            if broken.contains(&chain) {
+                continue;
+            }
+            match self.step(step).await {
+                Ok(Written::Made) => executed.made += 1,
+                Ok(Written::Outdated) => {
+                    executed.outdated = true;
+                    broken.insert(chain);
+                }
+                Err(error) => {
+                    executed.failures.push(StepFailure { stage: step.stage, role: step.role.clone(), error });
+                    broken.insert(chain);
+                }
+            }
+        }
+        executed
+    }
+
+    async fn step(&self, step: &Step) -> Result<Written, WriteError> {
+        let client = match step.place {
+            Place::Management => self.management,
+            Place::Workload => &self.workload.ok_or(WriteError::NoWorkload)?.client,
+        };
+        tracing::info!(verb = step.action.verb(), kind = step.action.kind(), name = step.action.name(), why = step.why);
+        let api = |api_version, kind, namespace| self.kinds.api(client, step.place, api_version, kind, namespace);
+        match &step.action {
+            Action::Create { object } => {
+                let object = write::parse(object)?;
+                let api = api(&api_version(&object), &kind(&object), object.metadata.namespace.as_deref()).await?;
+                let (written, answer) = write::create(&api, &object).await?;
+                self.tell(step.place, &answer);
+                Ok(written)
+            }
+            Action::Apply { object, expect } => {
+                let parsed = write::parse(object)?;
+                let api = api(&api_version(&parsed), &kind(&parsed), parsed.metadata.namespace.as_deref()).await?;
+                let Some(answer) = write::apply(&api, object, expect.as_ref()).await? else {
+                    return Ok(Written::Outdated);
+                };
+                self.tell(step.place, &answer);
+                Ok(Written::Made)
+            }
+            Action::CreateSecret { secret, metadata } => {
+                write::create_secret(client, self.cluster, self.keys, *secret, metadata).await
+            }
+            Action::Delete { api_version, kind, namespace, name, expect } => {
+                let api = api(api_version, kind, namespace.as_deref()).await?;
+                write::delete(&api, kind, name, expect).await
+            }
+        }
+    }
+
+    fn tell(&self, place: Place, answer: &DynamicObject) {
+        if place == Place::Management {
+            (self.wrote)(answer);
+        }
+    }
+}
+
+/// The add-on that a step is for: `kube-proxy` of `addon/kube-proxy/DaemonSet`. Steps of other stages build on each other.
+fn addon_of(stage: Stage, role: &str) -> Option<&str> {
+    let rest = (stage == Stage::Packages).then(|| role.strip_prefix("addon/")).flatten()?;
+    Some(rest.split_once('/').map_or(rest, |(addon, _)| addon))
+}
+
+fn api_version(object: &DynamicObject) -> String {
+    object.types.as_ref().map(|types| types.api_version.clone()).unwrap_or_default()
+}
+
+fn kind(object: &DynamicObject) -> String {
+    object.types.as_ref().map(|types| types.kind.clone()).unwrap_or_default()
+}

@@ -1,0 +1,20 @@
+//! Effects: the only code of Windlass that reads from and writes to clusters.
+//!
+//! [`reconcile`] is the path of a change: resolve, observe, plan, check, execute, record. [`admission`] resolves and refuses
+//! before anything is stored. [`upgrader`] is the program that replaces the machines of a control plane; it runs in the pods
+//! of a Job.
+//!
+//! **Invariant**: no decision is made here that `windlass-plan` could make, and nothing here knows whether the world that it
+//! runs in is real.
+
+#![deny(missing_docs)]
+
+pub mod access;
+pub mod admission;
+pub mod execute;
+pub mod observe;
+pub mod reconcile;
+pub mod record;
+pub mod resolve;
+mod said;
+pub mod upgrader;

@@ -1,0 +1,94 @@
+//! The only reader: fills an [`Inventory`] from the caches, the management cluster and the workload cluster.
+//!
+//! What cannot be read is a gap, and never something that is silently missing. No Secret's data is read, except the kubeconfig
+//! that is needed to talk to the workload cluster.
+
+pub(crate) mod management;
+mod secrets;
+mod workload;
+
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::name::{ClusterName, Namespace, NamespacedName, ObjectName};
+use windlass_plan::inventory::{ClusterState, Gap, Inventory, Workload};
+use windlass_plan::target::Target;
+use windlass_runtime::key::Key;
+
+use crate::access::WorkloadCluster;
+use crate::reconcile::context::Context;
+
+/// What was observed, and the way to the workload cluster that it was observed through.
+pub(crate) struct Observed {
+    pub inventory: Inventory,
+    pub workload: Option<WorkloadCluster>,
+}
+
+/// Which cluster is observed: the same thing as the objects, the caches and people call it.
+pub(crate) struct Subject<'a> {
+    pub tkc: &'a TanzuKubernetesCluster,
+    pub namespace: &'a Namespace,
+    pub name: &'a ClusterName,
+    pub key: Key,
+}
+
+impl<'a> Subject<'a> {
+    pub(crate) fn new(tkc: &'a TanzuKubernetesCluster, target: &'a Target) -> Self {
+        let (namespace, name) = (&target.cluster.namespace, &target.cluster.name);
+        Self { tkc, namespace, name, key: Key::namespaced(namespace.as_str(), name.as_str()) }
+    }
+
+    pub(crate) fn namespaced_name(&self) -> NamespacedName {
+        NamespacedName { namespace: self.namespace.clone(), name: ObjectName::from(self.name.clone()) }
+    }
+}
+
+/// What could not be observed so far.
+#[derive(Default)]
+pub(crate) struct Gaps(Vec<Gap>);
+
+impl Gaps {
+    pub(crate) fn note(&mut self, object: impl Into<String>, why: impl Into<String>) {
+        self.0.push(Gap { object: object.into(), why: why.into() });
+    }
+
+    /// The value, or a gap in its place.
+    pub(crate) fn take<T, E: ToString>(&mut self, object: &str, value: Result<T, E>) -> Option<T> {
+        value.map_err(|why| self.note(object, why.to_string())).ok()
+    }
+}
+
+/// What can be observed of a cluster that is to be this.
+pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, target: &Target) -> Observed {
+    let subject = Subject::new(tkc, target);
+    let mut gaps = Gaps::default();
+    management::unreadable(ctx, &subject, &mut gaps);
+
+    let cluster = management::cluster(ctx, &subject, &mut gaps);
+    let update = management::update(ctx, &subject, &mut gaps);
+    let machines = management::machines(ctx, &subject, &mut gaps).await;
+    let job = match &update {
+        Some(update) => management::job(ctx, &subject, update).await,
+        None => None,
+    };
+    let pools = management::pools(ctx, &subject, target, &mut gaps);
+    let secrets = match &cluster {
+        ClusterState::Absent => secrets::Found::default(),
+        ClusterState::Present { uid, .. } => secrets::find(ctx, &subject, uid, &mut gaps).await,
+    };
+    let (workload, connection) = match &cluster {
+        ClusterState::Present { initialized: true, .. } => {
+            workload::observe(ctx, &subject, target, secrets.kubeconfig.as_deref(), &mut gaps).await
+        }
+        ClusterState::Present { .. } | ClusterState::Absent => (Workload::NotYet, None),
+    };
+    let inventory = Inventory {
+        as_of: ctx.access.clock.now(),
+        cluster,
+        secrets: secrets.present,
+        control_plane: windlass_plan::inventory::ControlPlane { machines, job },
+        pools,
+        workload,
+        update,
+        gaps: gaps.0,
+    };
+    Observed { inventory, workload: connection }
+}

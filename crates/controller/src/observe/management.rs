@@ -1,0 +1,291 @@
+//! What the management cluster says: mostly from the caches.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::api::batch::v1::Job as BatchJob;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::ListParams;
+use serde::Serialize;
+use windlass_api::condition::ConditionType;
+use windlass_api::kind::cluster_api::{Cluster, Machine as LiveMachine, MachineDeployment};
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
+use windlass_api::kind::wcp::{WCPMachine, WCPMachineSpec};
+use windlass_api::kind::{condition, is_true};
+use windlass_api::name::{MachineName, NameLimit, NodeName, ObjectName, PoolName, Role, Uid};
+use windlass_api::{annotation, label};
+use windlass_plan::inventory::{
+    ClusterState, Job, JobState, Machine, MachineState, Pool, PoolProgress, Template, UpdateRecord, UpdateRecordState,
+};
+use windlass_plan::step::Revision;
+use windlass_plan::target::Target;
+use windlass_runtime::key::Key;
+
+use super::{Gaps, Subject};
+use crate::reconcile::context::Context;
+use crate::reconcile::{JOB_NAMESPACE, belongs_to};
+use crate::said::{said, with_causes};
+
+/// Objects that could not be read are gaps, if by their names they can be of this cluster.
+pub(super) fn unreadable(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) {
+    let caches = &ctx.caches;
+    let mut note = |kind: &str, unreadable: BTreeMap<Key, String>| {
+        for (key, why) in unreadable {
+            let rest = key.name.strip_prefix(subject.name.as_str());
+            if key.namespace == subject.key.namespace && rest.is_some_and(|r| r.is_empty() || r.starts_with('-')) {
+                gaps.note(format!("{kind}/{}", key.name), why);
+            }
+        }
+    };
+    note("Cluster", caches.clusters.unreadable());
+    note("Machine", caches.machines.unreadable());
+    note("MachineDeployment", caches.deployments.unreadable());
+    note("WCPMachineTemplate", caches.machine_templates.unreadable());
+    note("KubeadmConfigTemplate", caches.config_templates.unreadable());
+    note("ClusterUpdate", caches.updates.unreadable());
+}
+
+pub(super) fn cluster(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> ClusterState {
+    let Some(live) = ctx.caches.clusters.get(&subject.key) else { return ClusterState::Absent };
+    let object = format!("Cluster/{}", subject.name);
+    let tkc = subject.tkc.metadata.uid.as_deref().unwrap_or_default();
+    let owners = live.metadata.owner_references.as_deref().unwrap_or_default();
+    if !owners.iter().any(|owner| owner.uid == tkc) {
+        gaps.note(object.as_str(), "it belongs to somebody else, or to an earlier cluster of the same name");
+    } else if live.metadata.deletion_timestamp.is_some() {
+        gaps.note(object.as_str(), "it is being deleted");
+    }
+    let Some(uid) = gaps.take(&object, uid(&live.metadata)) else { return ClusterState::Absent };
+    let reached = live.status.as_ref().and_then(|status| status.initialization.clone()).unwrap_or_default();
+    ClusterState::Present {
+        uid,
+        infrastructure_ready: reached.infrastructure_provisioned,
+        initialized: reached.control_plane_initialized,
+        paused: paused(&live, subject),
+    }
+}
+
+/// Who says that nobody may touch the cluster.
+fn paused(live: &Cluster, subject: &Subject<'_>) -> Option<String> {
+    let has = |meta: &ObjectMeta| meta.annotations.as_ref().is_some_and(|all| annotation::PAUSED.is_in(all));
+    if live.spec.paused == Some(true) {
+        Some(format!("spec.paused of Cluster/{}", subject.name))
+    } else if has(&live.metadata) {
+        Some(format!("the annotation {} of Cluster/{}", annotation::PAUSED, subject.name))
+    } else if has(&subject.tkc.metadata) {
+        Some(format!("the annotation {} of TanzuKubernetesCluster/{}", annotation::PAUSED, subject.name))
+    } else {
+        None
+    }
+}
+
+/// The latest update of this very cluster.
+pub(crate) fn latest_update(
+    ctx: &Context,
+    tkc: &windlass_api::kind::tanzu::TanzuKubernetesCluster,
+) -> Option<std::sync::Arc<ClusterUpdate>> {
+    let namespace = tkc.metadata.namespace.as_deref().unwrap_or_default();
+    let updates = ctx.caches.updates.list_in(namespace);
+    let of_cluster = updates.into_iter().filter(|update| belongs_to(&update.metadata, tkc));
+    of_cluster.max_by_key(|update| update.spec.ordinal)
+}
+
+pub(super) fn update(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> Option<UpdateRecord> {
+    let live = latest_update(ctx, subject.tkc)?;
+    let name = live.metadata.name.clone().unwrap_or_default();
+    let object = format!("ClusterUpdate/{name}");
+    // The state comes with a second write; an update is running from the first on.
+    let state = live.status.as_ref().and_then(|status| status.state).unwrap_or(UpdateState::Running);
+    Some(UpdateRecord {
+        name: gaps.take(&object, ObjectName::new(&name))?,
+        ordinal: live.spec.ordinal,
+        id: gaps.take(&object, live.spec.id.parse())?,
+        from: live.spec.from.clone(),
+        envelope_digest: live.spec.envelope_digest.clone(),
+        state: match state {
+            UpdateState::Running => UpdateRecordState::Running,
+            UpdateState::Succeeded => UpdateRecordState::Succeeded,
+            UpdateState::Failed => UpdateRecordState::Failed,
+        },
+    })
+}
+
+/// The machines of the control plane. What each is made from is read once: it never changes.
+pub(super) async fn machines(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> Vec<Machine> {
+    let known = ctx.memory.machines(&subject.key);
+    let mut still = BTreeMap::new();
+    let mut machines = Vec::new();
+    for live in ctx.caches.machines.list_in(subject.namespace.as_str()) {
+        if live.spec.cluster_name != subject.name.as_str() {
+            continue;
+        }
+        let uid = live.metadata.uid.clone().unwrap_or_default();
+        let made_from = match known.get(&uid) {
+            Some(made_from) => Some(made_from.clone()),
+            None => infrastructure(ctx, subject, &live, gaps).await,
+        };
+        machines.extend(machine(&live, made_from.as_ref(), gaps));
+        still.extend(made_from.map(|made_from| (uid, made_from)));
+    }
+    if still != known {
+        ctx.memory.keep_machines(&subject.key, still);
+    }
+    machines
+}
+
+async fn infrastructure(
+    ctx: &Context,
+    subject: &Subject<'_>,
+    live: &LiveMachine,
+    gaps: &mut Gaps,
+) -> Option<WCPMachineSpec> {
+    let api: Api<WCPMachine> = Api::namespaced(ctx.access.client.clone(), subject.namespace.as_str());
+    let name = &live.spec.infrastructure_ref.name;
+    let read = api.get_opt(name).await.map_err(|error| said(&error));
+    gaps.take(&format!("WCPMachine/{name}"), read).flatten().map(|machine| machine.spec)
+}
+
+fn machine(live: &LiveMachine, made_from: Option<&WCPMachineSpec>, gaps: &mut Gaps) -> Option<Machine> {
+    let meta = &live.metadata;
+    let object = format!("Machine/{}", meta.name.as_deref().unwrap_or_default());
+    let base = meta.annotations.as_ref().map_or(Ok(None), |all| annotation::MACHINE_NAME_BASE.get(all));
+    let base = base.map_err(|error| with_causes(&error));
+    let made_from = made_from.map(|spec| {
+        let made = (spec.image_name.parse(), spec.class_name.parse(), spec.storage_class.parse());
+        (gaps.take(&object, made.0), gaps.take(&object, made.1), gaps.take(&object, made.2))
+    });
+    let (image, class, storage_class) = made_from.unwrap_or_default();
+    Some(Machine {
+        name: gaps.take(&object, MachineName::new(meta.name.as_deref().unwrap_or_default()))?,
+        revision: gaps.take(&object, revision(meta))?,
+        base: gaps.take(&object, base)?,
+        version: gaps.take(&object, live.spec.version.as_deref().unwrap_or_default().parse())?,
+        image,
+        class,
+        storage_class,
+        state: gaps.take(&object, machine_state(live))?,
+    })
+}
+
+fn machine_state(live: &LiveMachine) -> Result<MachineState, String> {
+    if live.metadata.deletion_timestamp.is_some() {
+        return Ok(MachineState::Deleting);
+    }
+    let status = live.status.as_ref();
+    let Some(node) = status.and_then(|status| status.node_ref.as_ref()) else { return Ok(MachineState::Joining) };
+    let node = NodeName::new(&node.name).map_err(|error| error.to_string())?;
+    let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let ready = ConditionType::Ready.as_str();
+    if is_true(conditions, ready) {
+        return Ok(MachineState::Ready { node });
+    }
+    let why = condition(conditions, ready).map(|ready| ready.message.as_str()).filter(|message| !message.is_empty());
+    Ok(MachineState::Unhealthy { node, why: why.unwrap_or("its Machine is not Ready").to_owned() })
+}
+
+/// The Job of the latest update.
+pub(super) async fn job(ctx: &Context, subject: &Subject<'_>, update: &UpdateRecord) -> Option<Job> {
+    let name = update.id.job_name();
+    let live = ctx.caches.jobs.get(&Key::namespaced(JOB_NAMESPACE, name.as_str()))?;
+    let of = |key: &str| live.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
+    if of(label::CLUSTER_NAME.name) != Some(subject.name.as_str()) {
+        return None;
+    }
+    let state = match ended(&live) {
+        None => JobState::Active {
+            failed_attempts: live.status.as_ref().and_then(|s| s.failed).and_then(|n| n.try_into().ok()).unwrap_or(0),
+        },
+        Some((ConditionType::Complete, _)) => JobState::Complete,
+        Some((_, message)) => {
+            let last_words = last_words(ctx, name.as_str()).await;
+            let said = last_words.map(|words| format!("{message}; its last attempt said: {words}"));
+            JobState::Failed { message: said.unwrap_or(message) }
+        }
+    };
+    Some(Job { name, update: update.id, state })
+}
+
+/// How a Job ended, and what it says about that.
+fn ended(job: &BatchJob) -> Option<(ConditionType, String)> {
+    let conditions = job.status.as_ref()?.conditions.as_deref().unwrap_or_default();
+    [ConditionType::Complete, ConditionType::Failed].into_iter().find_map(|end| {
+        let found = conditions.iter().find(|c| c.type_ == end.as_str() && c.status == "True")?;
+        Some((end, found.message.clone().unwrap_or_default()))
+    })
+}
+
+/// What the last Pod of a Job left in its termination message. Read only after a failure, and only if it is to be had: the
+/// Job's own message is enough to go by.
+async fn last_words(ctx: &Context, job: &str) -> Option<String> {
+    let api: Api<Pod> = Api::namespaced(ctx.access.client.clone(), JOB_NAMESPACE);
+    let of_job = ListParams::default().labels(&format!("{}={job}", label::JOB_NAME));
+    let pods = match api.list(&of_job).await {
+        Ok(pods) => pods.items,
+        Err(error) => {
+            tracing::warn!(job, error = said(&error), "the Pods of a failed Job cannot be read");
+            return None;
+        }
+    };
+    let last = pods.into_iter().max_by_key(|pod| pod.metadata.creation_timestamp.clone().map(|time| time.0))?;
+    let containers = last.status?.container_statuses?;
+    containers.into_iter().find_map(|container| container.state?.terminated?.message).filter(|words| !words.is_empty())
+}
+
+pub(super) fn pools(
+    ctx: &Context,
+    subject: &Subject<'_>,
+    target: &Target,
+    gaps: &mut Gaps,
+) -> BTreeMap<PoolName, Pool> {
+    let pools = target.pools.iter().filter_map(|pool| {
+        let name = Role::Workers(pool.name.clone()).object_name(subject.name, NameLimit::LabelValue);
+        let live = ctx.caches.deployments.get(&Key::namespaced(subject.namespace.as_str(), name.as_str()))?;
+        Some((pool.name.clone(), self::pool(ctx, subject, &live, gaps)?))
+    });
+    pools.collect()
+}
+
+fn pool(ctx: &Context, subject: &Subject<'_>, live: &MachineDeployment, gaps: &mut Gaps) -> Option<Pool> {
+    let object = format!("MachineDeployment/{}", live.metadata.name.as_deref().unwrap_or_default());
+    let machine = &live.spec.template.spec;
+    let key = |name: &str| Key::namespaced(subject.namespace.as_str(), name);
+    let infrastructure = &machine.infrastructure_ref.name;
+    let bootstrap = machine.bootstrap.config_ref.as_ref().map(|config| config.name.as_str()).unwrap_or_default();
+    let machine_template = ctx.caches.machine_templates.get(&key(infrastructure));
+    let config_template = ctx.caches.config_templates.get(&key(bootstrap));
+    let status = live.status.clone().unwrap_or_default();
+    Some(Pool {
+        revision: gaps.take(&object, revision(&live.metadata))?,
+        replicas: live.spec.replicas.unwrap_or(1),
+        version: gaps.take(&object, machine.version.as_deref().unwrap_or_default().parse())?,
+        infrastructure_template: template(infrastructure, machine_template.map(|t| json(&t.spec.template.spec)), gaps)?,
+        bootstrap_template: template(bootstrap, config_template.map(|t| json(&t.spec.template.spec)), gaps)?,
+        progress: PoolProgress {
+            observed: live.metadata.generation.is_some() && status.observed_generation == live.metadata.generation,
+            replicas: status.replicas,
+            up_to_date: status.up_to_date_replicas,
+            available: status.available_replicas,
+        },
+    })
+}
+
+fn template(name: &str, spec: Option<serde_json::Result<serde_json::Value>>, gaps: &mut Gaps) -> Option<Template> {
+    let object = format!("template {name}");
+    let spec = gaps.take(&object, spec.transpose())?;
+    Some(Template { name: gaps.take(&object, ObjectName::new(name))?, spec })
+}
+
+fn json(spec: &impl Serialize) -> serde_json::Result<serde_json::Value> {
+    serde_json::to_value(spec)
+}
+
+/// Which state of which object this is.
+pub(super) fn revision(meta: &ObjectMeta) -> Result<Revision, String> {
+    let resource_version = meta.resource_version.clone().ok_or("it has no resource version")?;
+    Ok(Revision { uid: uid(meta)?, resource_version })
+}
+
+fn uid(meta: &ObjectMeta) -> Result<Uid, String> {
+    Uid::new(meta.uid.as_deref().unwrap_or_default()).map_err(|error| error.to_string())
+}

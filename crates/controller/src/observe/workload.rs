@@ -1,0 +1,165 @@
+//! What the workload cluster says.
+//!
+//! A few lists, within a time: a cluster that hangs must not hold up its status, which says that it hangs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::{Node as LiveNode, Secret};
+use kube::api::{DynamicObject, ListParams, TypeMeta};
+use kube::{Api, Client};
+use windlass_api::condition::ConditionType;
+use windlass_api::label;
+use windlass_api::name::{AddonName, ClusterSecret, NodeName};
+use windlass_plan::inventory::{AddonObject, EtcdMember, Node, Workload};
+use windlass_plan::step::Place;
+use windlass_plan::target::Target;
+
+use super::management::revision;
+use super::{Gaps, Subject};
+use crate::access::WorkloadCluster;
+use crate::execute::Kinds;
+use crate::reconcile::context::Context;
+use crate::said::{is_not_found, said, with_causes};
+
+/// How long the workload cluster has for all its answers.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The key of a kubeconfig in its Secret.
+const KUBECONFIG_KEY: &str = "value";
+
+type Addons = BTreeMap<AddonName, Vec<AddonObject>>;
+
+/// Asks the workload cluster, if there is a kubeconfig for it.
+pub(super) async fn observe(
+    ctx: &Context,
+    subject: &Subject<'_>,
+    target: &Target,
+    kubeconfig: Option<&str>,
+    gaps: &mut Gaps,
+) -> (Workload, Option<WorkloadCluster>) {
+    let Some(kubeconfig) = kubeconfig else { return (Workload::NotYet, None) };
+    let asked = async {
+        let connection = connect(ctx, subject, kubeconfig).await?;
+        let workload = ask(ctx, &connection, target, gaps).await?;
+        Ok((workload, connection))
+    };
+    let answer = match tokio::time::timeout(PATIENCE, asked).await {
+        Ok(answer) => answer,
+        Err(_) => Err(format!("no answer within {} s", PATIENCE.as_secs())),
+    };
+    match answer {
+        Ok((workload, connection)) => (workload, Some(connection)),
+        Err(why) => {
+            ctx.memory.drop_connection(&subject.key);
+            (Workload::Unreachable { why }, None)
+        }
+    }
+}
+
+async fn connect(ctx: &Context, subject: &Subject<'_>, revision: &str) -> Result<WorkloadCluster, String> {
+    if let Some(connection) = ctx.memory.connection(&subject.key, revision) {
+        return Ok(connection);
+    }
+    let api: Api<Secret> = Api::namespaced(ctx.access.client.clone(), subject.namespace.as_str());
+    let name = ClusterSecret::Kubeconfig.object_name(subject.name);
+    let secret = api.get(name.as_str()).await.map_err(|error| format!("read Secret/{name}: {}", said(&error)))?;
+    let data = secret.data.unwrap_or_default();
+    let kubeconfig = data.get(KUBECONFIG_KEY).ok_or_else(|| format!("Secret/{name} has no key {KUBECONFIG_KEY}"))?;
+    let connected = ctx.access.workloads.connect(&subject.namespaced_name(), &kubeconfig.0).await;
+    let connection = connected.map_err(|error| error.to_string())?;
+    ctx.memory.keep_connection(&subject.key, revision.to_owned(), connection.clone());
+    Ok(connection)
+}
+
+async fn ask(
+    ctx: &Context,
+    connection: &WorkloadCluster,
+    target: &Target,
+    gaps: &mut Gaps,
+) -> Result<Workload, String> {
+    let nodes = nodes(&connection.client, gaps).await?;
+    let mut addons = Addons::new();
+    for (api_version, kind) in kinds_of_addons(target) {
+        list_addons(&ctx.kinds, &connection.client, &api_version, &kind, &mut addons, gaps).await?;
+    }
+    let members = connection.etcd.members().await;
+    let members = gaps.take("etcd", members).unwrap_or_default();
+    let healthy = |member: &crate::access::Member| member.healthy && !member.learner && !member.name.is_empty();
+    let etcd = members.into_iter().map(|member| EtcdMember { healthy: healthy(&member), name: member.name }).collect();
+    Ok(Workload::Reachable { nodes, addons, etcd })
+}
+
+async fn nodes(client: &Client, gaps: &mut Gaps) -> Result<Vec<Node>, String> {
+    let api: Api<LiveNode> = Api::all(client.clone());
+    let listed = api.list(&ListParams::default()).await.map_err(|error| format!("list Nodes: {}", said(&error)))?;
+    Ok(listed.items.into_iter().filter_map(|live| node(&live, gaps)).collect())
+}
+
+fn node(live: &LiveNode, gaps: &mut Gaps) -> Option<Node> {
+    let name = live.metadata.name.as_deref().unwrap_or_default();
+    let object = format!("Node/{name}");
+    let labels = live.metadata.labels.clone().unwrap_or_default();
+    let status = live.status.clone().unwrap_or_default();
+    let kubelet = status.node_info.map(|info| info.kubelet_version).unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default();
+    let distribution = label::DISTRIBUTION_VERSION.get(&labels).map_err(|error| with_causes(&error));
+    Some(Node {
+        name: gaps.take(&object, NodeName::new(name))?,
+        control_plane: label::NODE_CONTROL_PLANE.is_in(&labels) || label::NODE_MASTER.is_in(&labels),
+        kubelet: gaps.take(&object, kubelet.parse())?,
+        distribution: gaps.take(&object, distribution).flatten(),
+        ready: conditions.iter().any(|c| c.type_ == ConditionType::Ready.as_str() && c.status == "True"),
+    })
+}
+
+/// The kinds that add-ons can be of: those of this release, and those that an earlier one surely had.
+fn kinds_of_addons(target: &Target) -> BTreeSet<(String, String)> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let objects = target.release.addons.values().flat_map(|addon| &addon.objects);
+    let of_release = objects.map(|object| (text(&object["apiVersion"]), text(&object["kind"])));
+    let always = ["DaemonSet", "Deployment"].map(|kind| ("apps/v1".to_owned(), kind.to_owned()));
+    of_release.chain(always).collect()
+}
+
+async fn list_addons(
+    kinds: &Kinds,
+    client: &Client,
+    api_version: &str,
+    kind: &str,
+    addons: &mut Addons,
+    gaps: &mut Gaps,
+) -> Result<(), String> {
+    let of_addons = ListParams::default().labels(label::ADDON.name);
+    let api = match kinds.api_of_all(client, Place::Workload, api_version, kind).await {
+        Ok(api) => api,
+        // A kind that comes with an add-on is not there before the add-on is, and neither is any object of it.
+        Err(error) if error.is_no_such_kind() => return Ok(()),
+        Err(error) => return Err(error.to_string()),
+    };
+    let listed = match api.list(&of_addons).await {
+        Ok(listed) => listed.items,
+        Err(error) if is_not_found(&error) => return Ok(()),
+        Err(error) => return Err(format!("list {kind} of {api_version}: {}", said(&error))),
+    };
+    for live in listed {
+        let object = format!("{kind}/{}", live.metadata.name.as_deref().unwrap_or_default());
+        if let Some((addon, found)) = gaps.take(&object, addon_object(live, api_version, kind)) {
+            addons.entry(addon).or_default().push(found);
+        }
+    }
+    Ok(())
+}
+
+/// Objects come sorted: kinds are asked for in order, and each list is by namespace and name.
+fn addon_object(mut live: DynamicObject, api_version: &str, kind: &str) -> Result<(AddonName, AddonObject), String> {
+    // Items of a list of a built-in kind do not say what they are.
+    live.types = Some(TypeMeta { api_version: api_version.to_owned(), kind: kind.to_owned() });
+    live.metadata.managed_fields = None;
+    let labels = live.metadata.labels.clone().unwrap_or_default();
+    let addon = label::ADDON.get(&labels).map_err(|error| with_causes(&error))?;
+    let addon = addon.ok_or("it lost its label while it was listed")?;
+    let revision = revision(&live.metadata)?;
+    let live = serde_json::to_value(&live).map_err(|error| error.to_string())?;
+    Ok((addon, AddonObject { revision, live }))
+}

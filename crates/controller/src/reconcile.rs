@@ -1,0 +1,343 @@
+//! The path of a change, from an object to writes and back to a status: resolve, observe, plan, check, execute, record.
+//!
+//! One file per step; the client is used at the ends only. Nothing is kept in memory that a restart would miss.
+
+pub(crate) mod context;
+mod deletion;
+mod pace;
+pub mod preview;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{Patch, PatchParams};
+use kube::runtime::watcher;
+use kube::{Api, Resource};
+use serde_json::json;
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::label;
+use windlass_api::name::NamespacedName;
+use windlass_plan::check::{Severity, check};
+use windlass_plan::gate::Blocked;
+use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
+use windlass_plan::report::Assessment;
+use windlass_plan::step::Step;
+use windlass_runtime::events::Recorder;
+use windlass_runtime::key::Key;
+use windlass_runtime::runner::{Ctx, Options, Outcome, Runner};
+use windlass_runtime::watch::Watch;
+
+use crate::access::{Access, WorkloadCluster};
+use crate::execute::{Executed, Executor, Kinds, WriteError};
+use crate::observe::management::latest_update;
+use crate::observe::{self, Observed};
+use crate::record::{self, Recorded};
+use crate::resolve::{self, Releases};
+use crate::said::said;
+use context::{Caches, Context, Memory};
+use pace::Pace;
+
+/// The namespace of the Jobs that replace control planes.
+pub const JOB_NAMESPACE: &str = "vmware-system-tkg";
+
+/// Keeps a cluster's object until all that was made for it is gone, also what no owner reference can reach.
+pub const FINALIZER: &str = "windlass.dev/cluster";
+
+/// Who Events say they are from.
+const CONTROLLER: &str = "windlass.dev/cluster";
+
+/// After a write of our own: what we wrote may not be watched (a Secret, an object in the workload cluster), and the next step
+/// builds on it. Long enough that a planner that cannot make up its mind is no hot loop.
+const AFTER_WRITES: Duration = Duration::from_secs(1);
+/// While something in the workload cluster is waited for. There is no watch of ours there, so it has to be asked.
+const WORKLOAD_AWAITED: Duration = Duration::from_secs(10);
+/// When nothing is waited for that a watch would not tell of. This undoes what somebody changed in the workload cluster.
+const DRIFT: Duration = Duration::from_secs(5 * 60);
+/// When the caches have not seen what we wrote: the watches will tell, sooner or later.
+const CATCHING_UP: Duration = Duration::from_secs(5);
+
+/// Why a reconcile failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The object could not be changed.
+    #[error("{attempt} TanzuKubernetesCluster/{name}: {}", said(source))]
+    Cluster {
+        /// What was attempted.
+        attempt: &'static str,
+        /// Which.
+        name: String,
+        /// What the API said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// Something could not be deleted.
+    #[error("delete {object}: {}", said(source))]
+    Delete {
+        /// What.
+        object: String,
+        /// What the API said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// What is left of a cluster could not be found out.
+    #[error("list the Machines of {cluster}: {}", said(source))]
+    Remains {
+        /// Which cluster.
+        cluster: Key,
+        /// What the API said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// Steps failed. The status says which, too.
+    #[error("{count} of {planned} steps failed, the first at {role}")]
+    Steps {
+        /// How many.
+        count: usize,
+        /// Of how many.
+        planned: usize,
+        /// The first of them.
+        role: String,
+        /// Why that one failed.
+        #[source]
+        source: WriteError,
+    },
+    /// What was found out could not be written down.
+    #[error(transparent)]
+    Record(#[from] record::RecordError),
+}
+
+/// Runs the controllers until `stop`.
+pub async fn run(access: Access, stop: impl Future<Output = ()>) {
+    let (runner, context) = assemble(access);
+    let summary = runner.run(Arc::new(context), reconcile, stop).await;
+    tracing::debug!(?summary, "the controller has stopped");
+}
+
+/// The watches of the controller, and what it has at hand.
+fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
+    let mut options = Options::new(access.clock.clone(), access.seed);
+    options.trace.clone_from(&access.trace);
+    let client = &access.client;
+    let selected = |label: &str| watcher::Config::default().labels(label);
+
+    let tkcs = Watch::<TanzuKubernetesCluster>::all(client.clone());
+    let clusters = Watch::all(client.clone());
+    let machines = Watch::all(client.clone()).configured(selected(label::CONTROL_PLANE.name));
+    let deployments = Watch::all(client.clone());
+    let machine_templates = Watch::all(client.clone());
+    let config_templates = Watch::all(client.clone());
+    let jobs = Watch::all(client.clone()).within(JOB_NAMESPACE).configured(selected(label::CLUSTER_NAMESPACE.name));
+    let updates = Watch::all(client.clone());
+    let images = Watch::all(client.clone());
+    let caches = Caches {
+        tkcs: tkcs.cache(),
+        clusters: clusters.cache(),
+        machines: machines.cache(),
+        deployments: deployments.cache(),
+        machine_templates: machine_templates.cache(),
+        config_templates: config_templates.cache(),
+        jobs: jobs.cache(),
+        updates: updates.cache(),
+        images: images.cache(),
+    };
+    let known = caches.tkcs.clone();
+    let runner = Runner::new("cluster", tkcs, options)
+        .watches(clusters, by_cluster_name)
+        .watches(machines, by_cluster_name)
+        .watches(deployments, by_cluster_name)
+        .watches(machine_templates, by_cluster_name)
+        .watches(config_templates, by_cluster_name)
+        .watches(jobs, by_cluster_of_job)
+        .watches(updates, by_cluster_name)
+        .watches(images, move |image| resolve::clusters_of(image, &known));
+    let context = Context {
+        releases: Releases::new(caches.images.clone()),
+        recorder: Recorder::new(access.client.clone(), access.clock.clone(), CONTROLLER, "windlass"),
+        kinds: Kinds::new(),
+        memory: Memory::default(),
+        pace: Pace::default(),
+        caches,
+        access,
+    };
+    (runner, context)
+}
+
+/// Most objects of a cluster carry its name, and are in its namespace.
+fn by_cluster_name<K: Resource>(object: &K) -> Vec<Key> {
+    let meta = object.meta();
+    let name = meta.labels.as_ref().and_then(|labels| labels.get(label::CLUSTER_NAME.name));
+    name.map(|name| Key { namespace: meta.namespace.clone(), name: name.clone() }).into_iter().collect()
+}
+
+/// A Job is in another namespace, and says which one its cluster is in.
+fn by_cluster_of_job(job: &Job) -> Vec<Key> {
+    let label = |key: &str| job.metadata.labels.as_ref().and_then(|labels| labels.get(key)).cloned();
+    let key = label(label::CLUSTER_NAMESPACE.name).zip(label(label::CLUSTER_NAME.name));
+    key.map(|(namespace, name)| Key::namespaced(namespace, name)).into_iter().collect()
+}
+
+/// Whether an object is owned by this very cluster, and not by an earlier one of the same name.
+pub(crate) fn belongs_to(meta: &ObjectMeta, cluster: &TanzuKubernetesCluster) -> bool {
+    let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
+    meta.owner_references.iter().flatten().any(|owner| owner.uid == uid)
+}
+
+async fn reconcile(cluster: Arc<TanzuKubernetesCluster>, ctx: Ctx<Context>) -> Result<Outcome, Error> {
+    // Decisions are made on what the caches say; on old news they would be wrong. A watch that has been silent for so long is
+    // in trouble, and the runner's log says so.
+    if !ctx.caught_up() {
+        return Ok(Outcome::requeue_after(CATCHING_UP));
+    }
+    if cluster.metadata.deletion_timestamp.is_some() {
+        return deletion::advance(&ctx, &cluster).await;
+    }
+    if !has_finalizer(&cluster) {
+        set_finalizers(&ctx, &cluster, "hold", finalizers(&cluster).chain([FINALIZER.to_owned()]).collect()).await?;
+        return Ok(Outcome::requeue_after(Duration::ZERO));
+    }
+    let seen = ctx.caches.seen(&cluster);
+    if let Some(wait) = ctx.pace.wait(ctx.key(), &seen) {
+        return Ok(Outcome::requeue_after(wait));
+    }
+    // A look that fails is not one to rest on.
+    ctx.pace.hurry(ctx.key());
+    let again = look(&cluster, &ctx).await?;
+    if let Again::Unless { period } = again {
+        ctx.pace.looked(ctx.key(), seen, period);
+    }
+    Ok(again.into())
+}
+
+/// When to look at a cluster again.
+enum Again {
+    /// We wrote something that the next step builds on.
+    Soon,
+    /// After this time, unless something changes before.
+    Unless {
+        /// The time.
+        period: Duration,
+    },
+}
+
+impl From<Again> for Outcome {
+    fn from(again: Again) -> Self {
+        Self::requeue_after(match again {
+            Again::Soon => AFTER_WRITES,
+            Again::Unless { period } => period,
+        })
+    }
+}
+
+/// One look at a cluster, and what comes of it.
+async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Again, Error> {
+    let latest = latest_update(ctx, cluster);
+    let target = match resolve::target(&ctx.releases, cluster, latest.as_deref()) {
+        Ok(target) => target,
+        Err(unresolved) => {
+            record::unresolved(ctx, cluster, &unresolved).await?;
+            return Ok(Again::Unless { period: DRIFT });
+        }
+    };
+    let Observed { inventory, workload } = observe::inventory(ctx, cluster, &target).await;
+    let input = PlanningInput { target, inventory, now: ctx.access.clock.now(), gates: ctx.access.gates.clone() };
+    let planned = plan(&input);
+    let findings = check(&input, &planned);
+    let sound = findings.iter().all(|finding| finding.severity != Severity::Fatal);
+    if let (true, Some(begin @ Record::Begin { .. })) = (sound, &planned.record) {
+        record::begin(ctx, cluster, begin).await?;
+        return Ok(Again::Soon);
+    }
+    let steps = if sound { planned.steps.as_slice() } else { &[] };
+    let executed = execute(ctx, &input, workload.as_ref(), steps).await;
+    let recorded = Recorded { input: &input, planned: &planned, findings: &findings, executed: &executed };
+    record::outcome(ctx, cluster, latest.as_deref(), &recorded).await?;
+    let again = when_to_look_again(&planned, &executed);
+    failed(executed, steps.len()).map_or(Ok(again), Err)
+}
+
+async fn execute(
+    ctx: &Ctx<Context>,
+    input: &PlanningInput,
+    workload: Option<&WorkloadCluster>,
+    steps: &[Step],
+) -> Executed {
+    let id = &input.target.cluster;
+    let executor = Executor {
+        cluster: &NamespacedName { namespace: id.namespace.clone(), name: id.name.clone().into() },
+        management: &ctx.access.client,
+        workload,
+        keys: &*ctx.access.keys,
+        kinds: &ctx.kinds,
+        wrote: &|object| context::wrote(ctx, object),
+    };
+    executor.steps(steps).await
+}
+
+/// The error of a reconcile in which steps failed.
+fn failed(executed: Executed, planned: usize) -> Option<Error> {
+    let count = executed.failures.len();
+    let first = executed.failures.into_iter().next()?;
+    Some(Error::Steps { count, planned, role: first.role, source: first.error })
+}
+
+fn when_to_look_again(planned: &Planned, executed: &Executed) -> Again {
+    if executed.made > 0 || executed.outdated || planned.record.is_some() {
+        return Again::Soon;
+    }
+    let mut blocked = planned.report.stages.iter().flat_map(|stage| &stage.blocked);
+    let settled = matches!(planned.report.assessment, Assessment::Running | Assessment::UpdateFailed);
+    let period = if !settled && blocked.any(awaits_workload) { WORKLOAD_AWAITED } else { DRIFT };
+    Again::Unless { period }
+}
+
+/// Whether only the workload cluster can tell that it is over. Of everything else a watch tells.
+fn awaits_workload(blocked: &Blocked) -> bool {
+    match blocked {
+        Blocked::WorkloadUnreachable { .. }
+        | Blocked::PackageNotReady { .. }
+        | Blocked::EtcdUnhealthy { .. }
+        | Blocked::Gap { .. } => true,
+        Blocked::NoWorkloadApi
+        | Blocked::ControlPlaneUpdateRunning { .. }
+        | Blocked::ControlPlaneUpdateFailed { .. }
+        | Blocked::ControlPlaneUpdateIncomplete { .. }
+        | Blocked::ControlPlaneTooLarge { .. }
+        | Blocked::ControlPlaneLost
+        | Blocked::VersionRefused { .. }
+        | Blocked::TemplateTaken { .. }
+        | Blocked::ControlPlaneMachineNotReady { .. }
+        | Blocked::ControlPlaneBehind { .. }
+        | Blocked::CertificateMissing { .. }
+        | Blocked::Paused { .. }
+        | Blocked::InfrastructureNotReady
+        | Blocked::PoolRolling { .. } => false,
+    }
+}
+
+fn finalizers(cluster: &TanzuKubernetesCluster) -> impl Iterator<Item = String> {
+    cluster.metadata.finalizers.clone().unwrap_or_default().into_iter()
+}
+
+fn has_finalizer(cluster: &TanzuKubernetesCluster) -> bool {
+    finalizers(cluster).any(|finalizer| finalizer == FINALIZER)
+}
+
+/// Sets the finalizers, if nobody has changed the object since it was seen.
+async fn set_finalizers(
+    ctx: &Ctx<Context>,
+    cluster: &TanzuKubernetesCluster,
+    attempt: &'static str,
+    finalizers: Vec<String>,
+) -> Result<(), Error> {
+    let name = cluster.metadata.name.clone().unwrap_or_default();
+    let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
+    let api: Api<TanzuKubernetesCluster> = Api::namespaced(ctx.access.client.clone(), namespace);
+    let metadata = json!({"resourceVersion": cluster.metadata.resource_version, "finalizers": finalizers});
+    let patch = Patch::Merge(json!({"metadata": metadata}));
+    let answer = api.patch(&name, &PatchParams::default(), &patch).await;
+    let answer = answer.map_err(|source| Error::Cluster { attempt, name, source: Box::new(source) })?;
+    ctx.wrote(&ctx.caches.tkcs, &answer);
+    Ok(())
+}

@@ -1,0 +1,219 @@
+//! Writes down what was found out: the status of the cluster, the record of its update, and Events for what changed in them.
+//!
+//! Written only when something changed: a status that says the same again would wake everybody who watches it.
+
+mod cluster;
+mod condition;
+mod notice;
+#[cfg(test)]
+mod tests;
+mod update;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{Patch, PatchParams, PostParams};
+use kube::{Api, Resource};
+use serde_json::json;
+use windlass_api::kind::cluster_update::{ClusterUpdate, ClusterUpdateSpec, ClusterUpdateStatus};
+use windlass_api::kind::tanzu::{TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
+use windlass_api::label;
+use windlass_plan::check::Finding;
+use windlass_plan::planner::{Planned, PlanningInput, Record};
+use windlass_runtime::events::Notice;
+use windlass_runtime::runner::Ctx;
+
+use crate::execute::{Executed, FIELD_MANAGER};
+use crate::reconcile::belongs_to;
+use crate::reconcile::context::Context;
+use crate::resolve::Unresolved;
+use crate::said::{is_already_exists, said, with_causes};
+
+/// Why something could not be written down.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum RecordError {
+    /// The API refused, or could not be reached.
+    #[error("{verb} {object}: {}", said(source))]
+    Api {
+        /// What was attempted.
+        verb: &'static str,
+        /// On what.
+        object: String,
+        /// What the API said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// There is a record of that name, which is of another cluster or update.
+    #[error("create ClusterUpdate/{name}: there is one already, of another cluster or update")]
+    Foreign {
+        /// Its name.
+        name: String,
+    },
+}
+
+impl RecordError {
+    fn api(verb: &'static str, object: String) -> impl FnOnce(kube::Error) -> Self {
+        move |source| Self::Api { verb, object, source: Box::new(source) }
+    }
+}
+
+/// All that came of one look at a cluster.
+pub(crate) struct Recorded<'a> {
+    pub input: &'a PlanningInput,
+    pub planned: &'a Planned,
+    pub findings: &'a [Finding],
+    pub executed: &'a Executed,
+}
+
+/// Makes the record of an update that begins. It is there before anything is written for the update, so that a restart finds
+/// out which one it was.
+pub(crate) async fn begin(ctx: &Ctx<Context>, tkc: &TanzuKubernetesCluster, begin: &Record) -> Result<(), RecordError> {
+    let Record::Begin { name, ordinal, id, from, to, envelope_digest } = begin else { return Ok(()) };
+    let cluster = tkc.metadata.name.clone().unwrap_or_default();
+    let spec = ClusterUpdateSpec {
+        cluster: cluster.clone(),
+        ordinal: *ordinal,
+        id: id.to_string(),
+        from: from.clone(),
+        to: to.clone(),
+        envelope_digest: envelope_digest.clone(),
+    };
+    let mut update = ClusterUpdate::new(name.as_str(), spec);
+    let labels = [(label::CLUSTER_NAME.name.to_owned(), cluster), label::UPDATE_ID.entry(id)];
+    update.metadata.labels = Some(labels.into());
+    update.metadata.owner_references = Some(vec![owner(tkc)]);
+    let api: Api<ClusterUpdate> = Api::namespaced(ctx.access.client.clone(), namespace(tkc));
+    let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
+    let live = match api.create(&params, &update).await {
+        Ok(created) => created,
+        Err(error) if is_already_exists(&error) => {
+            let read = api.get(name.as_str()).await;
+            read.map_err(RecordError::api("read", format!("ClusterUpdate/{name}")))?
+        }
+        Err(error) => return Err(RecordError::api("create", format!("ClusterUpdate/{name}"))(error)),
+    };
+    if !belongs_to(&live.metadata, tkc) || live.spec.id != update.spec.id {
+        return Err(RecordError::Foreign { name: name.to_string() });
+    }
+    ctx.wrote(&ctx.caches.updates, &live);
+    Ok(())
+}
+
+/// Writes down what came of a look at a cluster, failures included.
+pub(crate) async fn outcome(
+    ctx: &Ctx<Context>,
+    tkc: &TanzuKubernetesCluster,
+    latest: Option<&ClusterUpdate>,
+    recorded: &Recorded<'_>,
+) -> Result<(), RecordError> {
+    let mut notices = Vec::new();
+    let mut stage = None;
+    if let Some(latest) = latest {
+        let before = latest.status.clone().unwrap_or_default();
+        let status = update::status(&before, latest, recorded);
+        if status != before {
+            write_update(ctx, latest, &status).await?;
+            notices.extend(notice::of_update(latest, &before, &status));
+        }
+        stage = status.stage;
+    }
+    let before = tkc.status.clone().unwrap_or_default();
+    let status = cluster::status(&before, tkc, latest, stage.as_deref(), recorded);
+    // After steps that were made the next look comes at once, and knows what they have led to.
+    let passing = recorded.executed.made > 0 && recorded.executed.failures.is_empty();
+    let status = if passing && status.phase == before.phase { before.clone() } else { status };
+    let status = condition::dated(&before, status, recorded.input.now);
+    write_cluster(ctx, tkc, &before, status, notices).await
+}
+
+/// Writes down why a cluster cannot even be planned for.
+pub(crate) async fn unresolved(
+    ctx: &Ctx<Context>,
+    tkc: &TanzuKubernetesCluster,
+    why: &Unresolved,
+) -> Result<(), RecordError> {
+    let before = tkc.status.clone().unwrap_or_default();
+    let status = cluster::unresolved(&before, tkc, why);
+    let status = condition::dated(&before, status, ctx.access.clock.now());
+    write_cluster(ctx, tkc, &before, status, Vec::new()).await
+}
+
+/// Writes down what keeps a cluster that is being deleted.
+pub(crate) async fn deleting(ctx: &Ctx<Context>, tkc: &TanzuKubernetesCluster, left: &str) -> Result<(), RecordError> {
+    let before = tkc.status.clone().unwrap_or_default();
+    let status = cluster::deleting(&before, tkc, left);
+    let status = condition::dated(&before, status, ctx.access.clock.now());
+    write_cluster(ctx, tkc, &before, status, Vec::new()).await
+}
+
+async fn write_cluster(
+    ctx: &Ctx<Context>,
+    tkc: &TanzuKubernetesCluster,
+    before: &TanzuKubernetesClusterStatus,
+    status: TanzuKubernetesClusterStatus,
+    mut notices: Vec<Notice>,
+) -> Result<(), RecordError> {
+    if status != *before {
+        let name = tkc.metadata.name.as_deref().unwrap_or_default();
+        let api: Api<TanzuKubernetesCluster> = Api::namespaced(ctx.access.client.clone(), namespace(tkc));
+        let patch = json!({
+            "apiVersion": TanzuKubernetesCluster::api_version(&()),
+            "kind": TanzuKubernetesCluster::kind(&()),
+            // A cluster that is created anew under the same name has a status of its own.
+            "metadata": {"name": name, "uid": tkc.metadata.uid},
+            "status": status,
+        });
+        let params = PatchParams::apply(FIELD_MANAGER).force();
+        let written = api.patch_status(name, &params, &Patch::Apply(&patch)).await;
+        let object = format!("the status of TanzuKubernetesCluster/{name}");
+        ctx.wrote(&ctx.caches.tkcs, &written.map_err(RecordError::api("write", object))?);
+        notices.extend(notice::of_cluster(before, &status));
+    }
+    let regarding = tkc.object_ref(&());
+    for notice in &notices {
+        publish(ctx, &regarding, notice).await;
+    }
+    Ok(())
+}
+
+async fn write_update(
+    ctx: &Ctx<Context>,
+    update: &ClusterUpdate,
+    status: &ClusterUpdateStatus,
+) -> Result<(), RecordError> {
+    let name = update.metadata.name.as_deref().unwrap_or_default();
+    let namespace = update.metadata.namespace.as_deref().unwrap_or_default();
+    let api: Api<ClusterUpdate> = Api::namespaced(ctx.access.client.clone(), namespace);
+    let patch = json!({
+        "apiVersion": ClusterUpdate::api_version(&()),
+        "kind": ClusterUpdate::kind(&()),
+        "metadata": {"name": name, "uid": update.metadata.uid},
+        "status": status,
+    });
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    let written = api.patch_status(name, &params, &Patch::Apply(&patch)).await;
+    let object = format!("the status of ClusterUpdate/{name}");
+    ctx.wrote(&ctx.caches.updates, &written.map_err(RecordError::api("write", object))?);
+    Ok(())
+}
+
+/// Events are for people who look at the right time; no update waits for one that could not be told.
+async fn publish(ctx: &Context, regarding: &ObjectReference, notice: &Notice) {
+    if let Err(error) = ctx.recorder.publish(regarding, notice).await {
+        tracing::warn!(reason = notice.reason, error = with_causes(&error), "an Event was not published");
+    }
+}
+
+fn namespace(tkc: &TanzuKubernetesCluster) -> &str {
+    tkc.metadata.namespace.as_deref().unwrap_or_default()
+}
+
+fn owner(tkc: &TanzuKubernetesCluster) -> OwnerReference {
+    OwnerReference {
+        api_version: TanzuKubernetesCluster::api_version(&()).into_owned(),
+        kind: TanzuKubernetesCluster::kind(&()).into_owned(),
+        name: tkc.metadata.name.clone().unwrap_or_default(),
+        uid: tkc.metadata.uid.clone().unwrap_or_default(),
+        controller: Some(true),
+        ..OwnerReference::default()
+    }
+}

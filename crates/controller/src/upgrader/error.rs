@@ -1,0 +1,224 @@
+//! Why a run ended without having replaced everything. The report becomes the termination message of the pod.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use windlass_api::key::KeyError;
+use windlass_api::name::NameError;
+
+use crate::access::{ConnectError, EtcdError};
+
+/// Why a run ended without having replaced everything.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// An API did not do what it was asked.
+    #[error("{attempt}")]
+    Api {
+        /// What was attempted.
+        attempt: String,
+        /// What came back.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// The workload cluster cannot be connected to.
+    #[error(transparent)]
+    Connect(#[from] ConnectError),
+    /// etcd did not do what it was asked.
+    #[error("{attempt}")]
+    Etcd {
+        /// What was attempted.
+        attempt: String,
+        /// What came back.
+        #[source]
+        source: EtcdError,
+    },
+    /// What was waited for did not come.
+    #[error("waited {} for {wanted}: {missing}", SpelledDuration(*.waited))]
+    Waited {
+        /// For how long.
+        waited: Duration,
+        /// For what.
+        wanted: String,
+        /// What was missing at the end.
+        missing: String,
+    },
+    /// Nobody may touch the cluster.
+    #[error("the cluster {cluster} is {state}: its machines are left alone")]
+    HandsOff {
+        /// The cluster.
+        cluster: String,
+        /// `paused` or `being deleted`.
+        state: &'static str,
+    },
+    /// There is nothing to replace.
+    #[error("the cluster {cluster} has no control-plane machines")]
+    NoMachines {
+        /// The cluster.
+        cluster: String,
+    },
+    /// Another update has not ended.
+    #[error(
+        "the machine {machine} takes part in the update {theirs}, which has not ended: run that one again, with its own id"
+    )]
+    OtherUpdate {
+        /// The machine.
+        machine: String,
+        /// The id on it.
+        theirs: String,
+    },
+    /// Two machines would have the same replacement.
+    #[error("the machines {first} and {second} both have the name base {base}: one of them would have no replacement")]
+    SharedBase {
+        /// One machine.
+        first: String,
+        /// The other.
+        second: String,
+        /// What both have.
+        base: String,
+    },
+    /// There is an object of that name, and this update did not make it.
+    #[error("there is a {kind} {name} already, and {why}: it is not taken over")]
+    NotOurs {
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// How that can be seen.
+        why: String,
+    },
+    /// A machine that must not be deleted, in a state in which it cannot be kept.
+    #[error(
+        "the machine {machine} is not healthy, and it cannot be made anew because {why}: a person has to repair it"
+    )]
+    Irreplaceable {
+        /// The machine.
+        machine: String,
+        /// Why it must stay.
+        why: String,
+    },
+    /// Something that must be there is not.
+    #[error("there is no {kind} {name}, {why}")]
+    Missing {
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// What it is needed for.
+        why: &'static str,
+    },
+    /// What is in an object cannot be used.
+    #[error("the {kind} {name} cannot be used: {why}")]
+    Unusable {
+        /// Its kind.
+        kind: &'static str,
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A patch does not fit what it is for.
+    #[error("apply {flag} to the {kind} {name}: {why}")]
+    Patch {
+        /// The argument that it came with.
+        flag: &'static str,
+        /// The kind of the object.
+        kind: &'static str,
+        /// The name of the object.
+        name: String,
+        /// Why it does not fit.
+        why: String,
+    },
+    /// A name in an object is none.
+    #[error("read the name of a machine")]
+    Name(#[from] NameError),
+    /// An annotation cannot be read.
+    #[error("read the annotations of the machine {machine}")]
+    Annotation {
+        /// The machine.
+        machine: String,
+        /// What is wrong with them.
+        #[source]
+        source: KeyError,
+    },
+}
+
+impl Error {
+    /// What an API answered to an attempt.
+    pub(super) fn api(attempt: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+        |source| Self::Api { attempt: attempt.into(), source: Box::new(source) }
+    }
+
+    /// Whether asking again, from the beginning, may help: the API did not answer, or the object had changed.
+    pub(super) fn is_transient(&self) -> bool {
+        let Self::Api { source, .. } = self else { return false };
+        match &**source {
+            kube::Error::Api(status) => matches!(status.code, 409 | 429 | 500..),
+            kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_) => true,
+            _ => false,
+        }
+    }
+
+    /// The whole in one line, causes included.
+    pub fn report(&self) -> String {
+        let mut text = self.to_string();
+        if let Self::Api { source, .. } = self {
+            return format!("{text}: {}", answer(source));
+        }
+        let mut cause = self.source();
+        while let Some(because) = cause {
+            text.push_str(": ");
+            text.push_str(&because.to_string());
+            cause = because.source();
+        }
+        text
+    }
+}
+
+/// What an API answered, without the debugging text that `kube` adds to it. The text has all causes in it already.
+pub(super) fn answer(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => format!("{} ({})", status.message, status.code),
+        kube::Error::Service(source) => source.to_string(),
+        other => other.to_string(),
+    }
+}
+
+/// A duration as people write it: `15m`, `1h 30m`.
+struct SpelledDuration(Duration);
+
+impl std::fmt::Display for SpelledDuration {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let seconds = self.0.as_secs();
+        let parts = [(seconds / 3600, "h"), (seconds / 60 % 60, "m"), (seconds % 60, "s")];
+        let written: Vec<String> =
+            parts.iter().filter(|(number, _)| *number > 0).map(|(number, unit)| format!("{number}{unit}")).collect();
+        f.write_str(if written.is_empty() { "0s".to_owned() } else { written.join(" ") }.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn a_report_says_what_was_attempted_and_what_came_back() {
+        let status = Status::failure("machines.cluster.x-k8s.io is forbidden", "Forbidden").with_code(403);
+        let error = Error::api("list the machines of default/my-tkc")(kube::Error::Api(Box::new(status)));
+        assert_eq!(error.report(), "list the machines of default/my-tkc: machines.cluster.x-k8s.io is forbidden (403)");
+        assert!(!error.is_transient());
+    }
+
+    #[test]
+    fn waiting_is_reported_in_units_that_people_use() {
+        let waited = |seconds| {
+            let wanted = "the machine m to be healthy".to_owned();
+            Error::Waited { waited: Duration::from_secs(seconds), wanted, missing: "it has no node".to_owned() }
+                .report()
+        };
+        assert_eq!(waited(900), "waited 15m for the machine m to be healthy: it has no node");
+        assert!(waited(5430).starts_with("waited 1h 30m 30s for "));
+        assert!(waited(0).starts_with("waited 0s for "));
+    }
+}

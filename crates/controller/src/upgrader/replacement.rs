@@ -1,0 +1,299 @@
+//! The machine that takes another's place: made from the other's specification, under a name that follows from the update.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use json_patch::Patch;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::api::{ApiResource, DynamicObject, ObjectMeta};
+use kube::core::TypeMeta;
+use kube::{Api, Resource, ResourceExt};
+use serde_json::{Map, Value, json};
+use windlass_api::annotation::{MACHINE_NAME_BASE, MACHINE_UPDATE_ID};
+use windlass_api::key::Present;
+use windlass_api::kind::bootstrap::KubeadmConfig;
+use windlass_api::kind::cluster_api::Machine;
+use windlass_api::kind::wcp::WCPMachine;
+use windlass_api::label;
+
+use super::attempt::Attempt;
+use super::row::Place;
+use super::wait::{Patience, missing, named};
+use super::{Error, write};
+
+/// How long something may take to go that is being deleted already.
+const GONE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// Creates what takes the place of a machine: infrastructure, configuration, and then the Machine that refers to both. What an
+/// earlier run has created is taken over. Returns the Machine.
+pub async fn create(attempt: &Attempt<'_>, place: &Place) -> Result<Machine, Error> {
+    let arguments = attempt.arguments;
+    let original = &place.original.spec;
+    let unusable =
+        |why: &str| Error::Unusable { kind: "Machine", name: place.original.name_any(), why: why.to_owned() };
+    let configuration = original.bootstrap.config_ref.as_ref().filter(|reference| reference.kind == "KubeadmConfig");
+    let configuration = configuration.ok_or_else(|| unusable("its configuration is no KubeadmConfig"))?;
+    if original.infrastructure_ref.kind != "WCPMachine" {
+        return Err(unusable("its infrastructure is no WCPMachine"));
+    }
+
+    let infrastructure_of = Part::of::<WCPMachine>(attempt, "WCPMachine");
+    let mut spec = infrastructure_of.read(&original.infrastructure_ref.name).await?.spec()?;
+    spec.remove("providerID");
+    let spec = infrastructure_of.patched(spec, "--infrastructure-patches", &arguments.infrastructure_patches)?;
+    infrastructure_of.get_or_create(attempt, place, spec, &[]).await?;
+
+    let configuration_of = Part::of::<KubeadmConfig>(attempt, "KubeadmConfig");
+    let spec = joining(configuration_of.read(&configuration.name).await?.spec()?);
+    let spec = configuration_of.patched(spec, "--bootstrap-patches", &arguments.bootstrap_patches)?;
+    configuration_of.get_or_create(attempt, place, spec, &[]).await?;
+
+    let machine_of = Part::of::<Machine>(attempt, "Machine");
+    let read = machine_of.read(&place.original.name_any()).await?;
+    let spec = machine_spec(read.spec()?, place.name.as_str(), arguments.kubernetes_version.as_str());
+    let mark = MACHINE_UPDATE_ID.entry(&arguments.upgrade_id);
+    let created = machine_of.get_or_create(attempt, place, spec, &[mark]).await?;
+    let name = place.name.to_string();
+    created.try_parse().map_err(|error| Error::Unusable {
+        kind: "Machine",
+        name,
+        why: format!("it cannot be read: {error}"),
+    })
+}
+
+/// One of the three objects that a machine is made of. They are read and written as they are on the wire: what their owners
+/// have put into them, and Windlass knows nothing of, goes on with the replacement.
+struct Part {
+    kind: &'static str,
+    types: TypeMeta,
+    api: Api<DynamicObject>,
+}
+
+impl Part {
+    fn of<K: Resource<DynamicType = ()>>(attempt: &Attempt<'_>, kind: &'static str) -> Self {
+        let namespace = attempt.cluster.namespace.as_str();
+        let api = Api::namespaced_with(attempt.client(), namespace, &ApiResource::erase::<K>(&()));
+        Self { kind, types: TypeMeta::resource::<K>(), api }
+    }
+
+    async fn read(&self, name: &str) -> Result<Found, Error> {
+        let object = self.api.get(name).await.map_err(Error::api(format!("read the {} {name}", self.kind)))?;
+        Ok(Found { kind: self.kind, object })
+    }
+
+    /// Only the specification can be patched: the rest is ours.
+    fn patched(
+        &self,
+        spec: Map<String, Value>,
+        flag: &'static str,
+        patch: &Patch,
+    ) -> Result<Map<String, Value>, Error> {
+        let mut document = document(spec);
+        let applied = json_patch::patch(&mut document, patch);
+        let refused = |why: String| Error::Patch { flag, kind: self.kind, name: "of a new machine".to_owned(), why };
+        applied.map_err(|error| refused(error.to_string()))?;
+        match document["spec"].take() {
+            Value::Object(spec) => Ok(spec),
+            _ => Err(refused("it leaves no specification".to_owned())),
+        }
+    }
+
+    /// POST, and where there is one of that name: the one that an earlier run of this update has made, or an error.
+    async fn get_or_create(
+        &self,
+        attempt: &Attempt<'_>,
+        place: &Place,
+        spec: Map<String, Value>,
+        marks: &[(String, String)],
+    ) -> Result<DynamicObject, Error> {
+        let types = Some(self.types.clone());
+        let object = DynamicObject { types, metadata: metadata(attempt, place, marks), data: document(spec) };
+        let doing = || format!("create the {} {}", self.kind, place.name);
+        match self.api.create(&write::post(), &object).await {
+            Ok(created) => return Ok(created),
+            Err(error) if write::is_conflict(&error) => {}
+            Err(error) => return Err(Error::api(doing())(error)),
+        }
+        let found = self.api.get(place.name.as_str()).await.map_err(Error::api(doing()))?;
+        refuse_foreign(attempt, self.kind, &found)?;
+        if !is_leaving(self.kind, &found) {
+            return Ok(found);
+        }
+        self.gone(&found).await?;
+        self.api.create(&write::post(), &object).await.map_err(Error::api(doing()))
+    }
+
+    async fn gone(&self, object: &DynamicObject) -> Result<(), Error> {
+        let (name, uid) = (object.name_any(), object.uid());
+        let patience = Patience::of(GONE_TIMEOUT, format!("the {} {name} of an earlier try to be gone", self.kind));
+        let dynamic = self.api.clone();
+        patience
+            .until(dynamic, named(&name), |found| match found.get(&name) {
+                Some(still) if still.uid() == uid => missing("it is still there"),
+                _ => Ok(()),
+            })
+            .await
+    }
+}
+
+fn document(spec: Map<String, Value>) -> Value {
+    Value::Object(Map::from_iter([("spec".to_owned(), Value::Object(spec))]))
+}
+
+/// An object as it was read.
+struct Found {
+    kind: &'static str,
+    object: DynamicObject,
+}
+
+impl Found {
+    fn spec(&self) -> Result<Map<String, Value>, Error> {
+        let spec = self.object.data.get("spec").and_then(Value::as_object).cloned();
+        spec.ok_or_else(|| Error::Unusable {
+            kind: self.kind,
+            name: self.object.name_any(),
+            why: "it has no specification".to_owned(),
+        })
+    }
+}
+
+/// Whether an object is of an earlier try that was given up: it goes, or it belongs to a Machine that went. Infrastructure with
+/// a disk that was booted, and a configuration whose token was used, are no beginning for another machine.
+fn is_leaving(kind: &str, object: &DynamicObject) -> bool {
+    let is_machine = |owner: &OwnerReference| owner.kind == "Machine";
+    object.metadata.deletion_timestamp.is_some()
+        || (kind != "Machine" && object.owner_references().iter().any(is_machine))
+}
+
+fn refuse_foreign(attempt: &Attempt<'_>, kind: &'static str, object: &DynamicObject) -> Result<(), Error> {
+    let id = label::UPDATE_ID.text(&attempt.arguments.upgrade_id);
+    let not_ours = |why: String| Error::NotOurs { kind, name: object.name_any(), why };
+    if object.labels().get(label::UPDATE_ID.name) != Some(&id) {
+        return Err(not_ours(format!("it does not carry the id {id}")));
+    }
+    if !object.owner_references().iter().any(|owner| owner.uid == attempt.owner.uid) {
+        return Err(not_ours(format!("it does not belong to the cluster {}", attempt.cluster)));
+    }
+    Ok(())
+}
+
+fn metadata(attempt: &Attempt<'_>, place: &Place, marks: &[(String, String)]) -> ObjectMeta {
+    let arguments = attempt.arguments;
+    let mut labels = place.original.labels().clone();
+    labels.extend([
+        label::CLUSTER_NAME.entry(&arguments.cluster_name),
+        label::CONTROL_PLANE.entry(&Present),
+        label::UPDATE_ID.entry(&arguments.upgrade_id),
+    ]);
+    let base = MACHINE_NAME_BASE.entry(&place.base);
+    let annotations: BTreeMap<String, String> = marks.iter().cloned().chain([base]).collect();
+    ObjectMeta {
+        name: Some(place.name.to_string()),
+        namespace: Some(attempt.cluster.namespace.to_string()),
+        labels: Some(labels),
+        annotations: Some(annotations),
+        owner_references: Some(vec![attempt.owner.clone()]),
+        ..ObjectMeta::default()
+    }
+}
+
+/// The configuration of a machine that joins, from that of one that began the cluster or joined it.
+///
+/// The token is left out, so that a new one is made: the old one has expired. What the cluster is like stays in: the bootstrap
+/// provider looks there for where certificates are.
+fn joining(mut spec: Map<String, Value>) -> Map<String, Value> {
+    let init = spec.remove("initConfiguration").unwrap_or_default();
+    let mut join = match spec.remove("joinConfiguration") {
+        Some(Value::Object(join)) => join,
+        _ => Map::new(),
+    };
+    if let Some(registration) = init.get("nodeRegistration") {
+        join.insert("nodeRegistration".to_owned(), registration.clone());
+    }
+    join.entry("controlPlane").or_insert_with(|| json!({}));
+    if let Some(Value::Object(discovery)) = join.get_mut("discovery") {
+        discovery.remove("bootstrapToken");
+        if discovery.is_empty() {
+            join.remove("discovery");
+        }
+    }
+    spec.insert("joinConfiguration".to_owned(), Value::Object(join));
+    spec
+}
+
+fn machine_spec(mut spec: Map<String, Value>, name: &str, version: &str) -> Map<String, Value> {
+    spec.remove("providerID");
+    spec.insert("version".to_owned(), json!(version));
+    if let Some(bootstrap) = spec.get_mut("bootstrap").and_then(Value::as_object_mut) {
+        bootstrap.remove("dataSecretName");
+        if let Some(reference) = bootstrap.get_mut("configRef") {
+            reference["name"] = json!(name);
+        }
+    }
+    if let Some(reference) = spec.get_mut("infrastructureRef") {
+        reference["name"] = json!(name);
+    }
+    spec
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(value: Value) -> Map<String, Value> {
+        serde_json::from_value(value).unwrap()
+    }
+
+    fn check_joining(before: Value, after: &Value) {
+        assert_eq!(Value::Object(joining(object(before))), *after);
+    }
+
+    #[test]
+    fn the_first_machine_is_replaced_by_one_that_joins() {
+        let registration = json!({ "kubeletExtraArgs": [{ "name": "node-labels", "value": "a=b" }] });
+        check_joining(
+            json!({
+                "clusterConfiguration": { "certificatesDir": "/pki" },
+                "initConfiguration": { "nodeRegistration": registration, "skipPhases": ["addon/kube-proxy"] },
+                "files": [{ "path": "/etc/motd" }],
+            }),
+            &json!({
+                "clusterConfiguration": { "certificatesDir": "/pki" },
+                "joinConfiguration": { "nodeRegistration": registration, "controlPlane": {} },
+                "files": [{ "path": "/etc/motd" }],
+            }),
+        );
+    }
+
+    #[test]
+    fn a_machine_that_joined_is_replaced_by_one_with_a_token_of_its_own() {
+        check_joining(
+            json!({ "joinConfiguration": {
+                "nodeRegistration": {}, "controlPlane": { "localAPIEndpoint": {} },
+                "discovery": { "bootstrapToken": { "token": "abcdef.0123456789abcdef" } },
+            }}),
+            &json!({ "joinConfiguration": { "nodeRegistration": {}, "controlPlane": { "localAPIEndpoint": {} } } }),
+        );
+        check_joining(
+            json!({ "joinConfiguration": { "discovery": { "timeout": 5, "bootstrapToken": {} } } }),
+            &json!({ "joinConfiguration": { "controlPlane": {}, "discovery": { "timeout": 5 } } }),
+        );
+    }
+
+    #[test]
+    fn a_new_machine_has_the_rest_of_the_old_one() {
+        let before = object(json!({
+            "clusterName": "my-tkc", "version": "v1.15.5", "providerID": "wcp://1", "failureDomain": "a",
+            "bootstrap": { "configRef": { "kind": "KubeadmConfig", "name": "old" }, "dataSecretName": "old" },
+            "infrastructureRef": { "kind": "WCPMachine", "name": "old" },
+        }));
+        assert_eq!(
+            Value::Object(machine_spec(before, "new", "v1.16.7")),
+            json!({
+                "clusterName": "my-tkc", "version": "v1.16.7", "failureDomain": "a",
+                "bootstrap": { "configRef": { "kind": "KubeadmConfig", "name": "new" } },
+                "infrastructureRef": { "kind": "WCPMachine", "name": "new" },
+            })
+        );
+    }
+}

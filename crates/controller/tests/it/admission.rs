@@ -1,0 +1,211 @@
+//! What is resolved, what is refused, and what a change is said to mean.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::Client;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_apiserver::admission::{FailurePolicy, Handler, Rule, Scope, Webhook};
+use windlass_apiserver::selector::label::LabelSelector;
+use windlass_controller::admission::{GROUP, NAME, OPERATIONS, RESOURCE, VERSION, review};
+use windlass_sim::world::World;
+
+use crate::world::{api, in_world, tkc};
+
+const V15: &str = "v1.15.5+vmware.1-guest.1";
+const V16: &str = "v1.16.7+vmware.1-guest.1";
+
+struct Reviewer(Client);
+
+impl Handler for Reviewer {
+    fn review(&self, question: Value) -> BoxFuture<'_, Result<Value, String>> {
+        review(&self.0, question).boxed()
+    }
+}
+
+/// Puts our webhook in front of the management API.
+fn guard(world: &World) -> Client {
+    let all = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+    world.management().admission().add_mutating(Webhook {
+        name: NAME.into(),
+        rules: vec![Rule {
+            operations: all(&OPERATIONS),
+            groups: all(&[GROUP]),
+            versions: all(&[VERSION]),
+            resources: all(&[RESOURCE]),
+            scope: Scope::Namespaced,
+        }],
+        namespace_selector: LabelSelector::everything(),
+        object_selector: LabelSelector::everything(),
+        failure: FailurePolicy::Fail,
+        reinvoke: false,
+        side_effects: false,
+        handler: Arc::new(Reviewer(world.client())),
+    });
+    world.client()
+}
+
+async fn created(client: &Client, cluster: &TanzuKubernetesCluster) -> Result<TanzuKubernetesCluster, String> {
+    let answer = api(client).create(&PostParams::default(), cluster).await;
+    answer.map_err(|error| refusal(&error))
+}
+
+async fn patched(client: &Client, patch: Value) -> Result<TanzuKubernetesCluster, String> {
+    let answer = api(client).patch("my-tkc", &PatchParams::default(), &Patch::Merge(patch)).await;
+    answer.map_err(|error| refusal(&error))
+}
+
+/// What a person would read, without the name of the webhook.
+fn refusal(error: &kube::Error) -> String {
+    let kube::Error::Api(status) = error else { panic!("{error}") };
+    let said = status.message.strip_prefix(&format!("admission webhook {NAME:?} denied the request: "));
+    said.unwrap_or(&status.message).to_owned()
+}
+
+fn full_version(cluster: Result<TanzuKubernetesCluster, String>) -> Result<String, String> {
+    cluster.map(|cluster| cluster.spec.distribution.full_version.unwrap_or_default())
+}
+
+fn version(version: &str) -> Value {
+    json!({"spec": {"distribution": {"version": version, "fullVersion": null}}})
+}
+
+#[test]
+fn the_hint_of_a_new_cluster_is_resolved() {
+    in_world(|world| async move {
+        let client = guard(&world);
+        let made = created(&client, &tkc(Some("v1.16"), None)).await;
+        assert_eq!(full_version(made).unwrap(), "v1.16.8+vmware.1-guest.1");
+    });
+}
+
+#[test]
+fn the_patch_of_the_seed_is_resolved_and_dry_run_tells_the_truth() {
+    in_world(|world| async move {
+        let client = guard(&world);
+        created(&client, &tkc(Some("v1.15.5"), Some(V15))).await.unwrap();
+        let clusters = api::<TanzuKubernetesCluster>(&client);
+        let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+        let tried = clusters.patch("my-tkc", &dry, &Patch::Merge(version("v1.16.7"))).await.unwrap();
+        assert_eq!(tried.spec.distribution.full_version.as_deref(), Some(V16));
+        let stored = clusters.get("my-tkc").await.unwrap();
+        assert_eq!(stored.spec.distribution.full_version.as_deref(), Some(V15));
+        assert_eq!(full_version(patched(&client, version("v1.16.7")).await).unwrap(), V16);
+    });
+}
+
+#[test]
+fn what_could_never_be_done_is_refused_with_what_could() {
+    const KNOWN: &str = "v1.15.5+vmware.1-guest.1, v1.16.7+vmware.1-guest.1, v1.16.8+vmware.1-guest.1, \
+                         v1.17.4+vmware.1-guest.1";
+    in_world(|world| async move {
+        let client = guard(&world);
+        created(&client, &tkc(None, Some(V16))).await.unwrap();
+        let part = |part: &str, field: &str, name: &str| json!({"spec": {"topology": {part: {field: name}}}});
+        for (patch, complaint) in [
+            (version("v1.15"), format!("{V15} is older than {V16}: a cluster is never taken back to an older version")),
+            (version("v1.16.9"), format!("no release begins with v1.16.9; there are {KNOWN}")),
+            (
+                json!({"spec": {"distribution": {"version": "v1.17"}}}),
+                format!(
+                    "spec.distribution.version v1.17 does not match fullVersion {V16}; set fullVersion to null to \
+                     resolve it again (to v1.17.4+vmware.1-guest.1)"
+                ),
+            ),
+            (
+                part("workers", "class", "huge"),
+                "spec.topology.workers.class: there is no VirtualMachineClass \"huge\"; there are best-effort-large, \
+                 best-effort-small, best-effort-xlarge, guaranteed-small"
+                    .into(),
+            ),
+            (
+                part("controlPlane", "storageClass", "tape"),
+                "spec.topology.controlPlane.storageClass: there is no StorageClass \"tape\"; there are \
+                 gc-storage-profile, gc-storage-profile-fast"
+                    .into(),
+            ),
+        ] {
+            assert_eq!(patched(&client, patch).await.map(drop).unwrap_err(), complaint);
+        }
+    });
+}
+
+#[test]
+fn no_minor_is_skipped() {
+    in_world(|world| async move {
+        let client = guard(&world);
+        created(&client, &tkc(None, Some(V15))).await.unwrap();
+        let complaint = patched(&client, version("v1.17")).await.map(drop).unwrap_err();
+        assert_eq!(
+            complaint,
+            "v1.17.4+vmware.1-guest.1 is 2 minors ahead of v1.15.5+vmware.1-guest.1: go there one minor at a time, \
+             1.16 next"
+        );
+    });
+}
+
+#[test]
+fn what_needs_no_judging_is_not_held_up() {
+    in_world(|world| async move {
+        let client = world.client();
+        // Stored before there was a webhook, with a class that has since gone.
+        let mut cluster = tkc(None, Some("v1.2.3"));
+        cluster.spec.topology.workers.class = "gone".into();
+        cluster.metadata.finalizers = Some(vec!["example.com/hold".into()]);
+        created(&client, &cluster).await.unwrap();
+        let client = guard(&world);
+        patched(&client, json!({"metadata": {"labels": {"a": "b"}}})).await.unwrap();
+        let clusters = api::<TanzuKubernetesCluster>(&client);
+        let status = Patch::Merge(json!({"status": {"phase": "running"}}));
+        clusters.patch_status("my-tkc", &PatchParams::default(), &status).await.unwrap();
+        clusters.delete("my-tkc", &DeleteParams::default()).await.unwrap();
+        patched(&client, json!({"spec": {"distribution": {"fullVersion": null}}})).await.unwrap();
+        patched(&client, json!({"metadata": {"finalizers": null}})).await.unwrap();
+        assert!(clusters.get_opt("my-tkc").await.unwrap().is_none());
+    });
+}
+
+/// What is said to a change of a cluster of three machines and one.
+async fn check_warning(client: &Client, change: impl FnOnce(&mut TanzuKubernetesCluster), warnings: Value) {
+    let before = tkc(None, Some(V15));
+    let mut after = before.clone();
+    change(&mut after);
+    let question = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
+        "uid": "1", "operation": "UPDATE", "resource": {"resource": RESOURCE}, "object": after, "oldObject": before,
+    }});
+    let answer = review(client, question).await.unwrap();
+    assert_eq!(answer["response"]["allowed"], true, "{answer}");
+    assert_eq!(answer["response"]["warnings"], warnings);
+}
+
+#[test]
+fn a_change_is_said_to_mean_what_it_means() {
+    in_world(|world| async move {
+        let client = world.client();
+        let large = || "best-effort-large".to_owned();
+        check_warning(
+            &client,
+            |after| after.spec.distribution.full_version = Some(V16.into()),
+            json!([format!(
+                "my-tkc: {V15} -> {V16}: packages, then 3 control-plane machines, then 1 worker are replaced"
+            )]),
+        )
+        .await;
+        check_warning(
+            &client,
+            |after| after.spec.topology.workers.class = large(),
+            json!(["my-tkc: 1 worker is replaced"]),
+        )
+        .await;
+        check_warning(
+            &client,
+            |after| after.spec.topology.control_plane.class = large(),
+            json!(["my-tkc: 3 control-plane machines are replaced"]),
+        )
+        .await;
+        check_warning(&client, |after| after.spec.topology.workers.count = 5, Value::Null).await;
+    });
+}

@@ -1,0 +1,9 @@
+//! The controllers on an embedded API server, in virtual time.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+mod admission;
+mod cluster;
+mod execute;
+mod upgrader;
+mod world;
