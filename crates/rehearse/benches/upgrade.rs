@@ -1,0 +1,132 @@
+//! What it costs to create and to upgrade a cluster in virtual time: processor time and requests, in all and for each
+//! simulated machine, and what that means for a thousand clusters.
+//!
+//! `cargo bench -p windlass-rehearse`; with `-- --traffic` it tells who asks what instead. Machines are counted as they are
+//! asked for; an upgrade makes each of them anew.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a bench prints its figures, and ends where there are none"
+)]
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde_json::json;
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_rehearse::crash::Crashes;
+use windlass_rehearse::rehearsal::{self, Ended, Request, Verdict};
+use windlass_runtime::chance::Seed;
+use windlass_runtime::virtual_time::run_virtual;
+use windlass_sim::durations::Durations;
+use windlass_sim::world::{Settings, World};
+
+/// As in the binary.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const SEED: Seed = Seed(1);
+const ROUNDS: usize = 9;
+/// Of `/proc/self/stat`: Linux has counted in hundredths of a second since 2.4, whatever the kernel's own tick is.
+const TICKS_A_SECOND: u64 = 100;
+
+fn main() {
+    if std::env::args().any(|argument| argument == "--traffic") {
+        println!("Requests of the upgrade of 3+10\n\n{}", upgrade(&create(3, 10).world).traffic.text());
+        return;
+    }
+    println!("{ROUNDS} rounds each; processor time in milliseconds\n");
+    println!(
+        "{:<14} {:>8} {:>8} {:>12} {:>10} {:>12} {:>16} {:>18}",
+        "", "best", "median", "ms/machine", "requests", "req/machine", "virtual minutes", "1,000 clusters, s"
+    );
+    for (control_plane, workers) in [(1, 1), (3, 3), (3, 10)] {
+        let created = rounds(|| create(control_plane, workers));
+        report(&format!("create {control_plane}+{workers}"), control_plane + workers, &created);
+        let start = create(control_plane, workers).world;
+        let upgraded = rounds(|| upgrade(&start));
+        report(&format!("upgrade {control_plane}+{workers}"), control_plane + workers, &upgraded);
+    }
+}
+
+struct Round {
+    cpu: Duration,
+    requests: u64,
+    took: Duration,
+}
+
+fn rounds(run: impl Fn() -> Ended) -> Vec<Round> {
+    let mut rounds: Vec<Round> = (0..ROUNDS)
+        .map(|_| {
+            // One run is a few ticks of the clock that is read, so it is repeated until it is a few hundred.
+            const REPEATS: u32 = 10;
+            let before = cpu();
+            let mut last = run();
+            for _ in 1..REPEATS {
+                last = run();
+            }
+            let cpu = cpu().saturating_sub(before) / REPEATS;
+            let requests = last.rehearsal.requests.values().map(|requests| requests.all).sum();
+            Round { cpu, requests, took: last.rehearsal.took.unsigned_abs() }
+        })
+        .collect();
+    rounds.sort_by_key(|round| round.cpu);
+    rounds
+}
+
+fn report(what: &str, machines: u32, rounds: &[Round]) {
+    let (best, median) = (&rounds[0], &rounds[rounds.len() / 2]);
+    let ms = |duration: Duration| duration.as_secs_f64() * 1000.0;
+    println!(
+        "{what:<14} {:>8.1} {:>8.1} {:>12.2} {:>10} {:>12} {:>16} {:>18.0}",
+        ms(best.cpu),
+        ms(median.cpu),
+        ms(median.cpu) / f64::from(machines),
+        median.requests,
+        median.requests / u64::from(machines),
+        median.took.as_secs() / 60,
+        median.cpu.as_secs_f64() * 1000.0,
+    );
+}
+
+fn at(text: &str) -> Timestamp {
+    text.parse().unwrap()
+}
+
+fn request(to: &str, at: Timestamp) -> Request {
+    Request::new("default/my-tkc".parse().unwrap(), to, SEED, at)
+}
+
+fn create(control_plane: u32, workers: u32) -> Ended {
+    let founded = at("2026-01-01T00:00:00Z");
+    let world = run_virtual(SEED, founded, |time| async move {
+        World::new(Settings { clock: time.clock, seed: time.seed, durations: Durations::default() }).await.unwrap()
+    });
+    let machines = |count| json!({"count": count, "class": "best-effort-xlarge", "storageClass": "gc-storage-profile"});
+    let spec = json!({
+        "topology": {"controlPlane": machines(control_plane), "workers": machines(workers)},
+        "distribution": {"version": "v1.15.5"},
+    });
+    let cluster = TanzuKubernetesCluster::new("my-tkc", serde_json::from_value(spec).unwrap());
+    let ended = rehearsal::create(&world.unwrap(), &request("v1.15.5", founded), &cluster).unwrap();
+    reached(ended)
+}
+
+fn upgrade(start: &World) -> Ended {
+    reached(rehearsal::hold(start, &request("v1.16.7", at("2026-01-02T00:00:00Z")), Crashes::none()).unwrap())
+}
+
+fn reached(ended: Ended) -> Ended {
+    assert!(matches!(ended.rehearsal.verdict, Verdict::Reached { .. }), "{}", ended.rehearsal);
+    ended
+}
+
+/// The processor time of this process so far, in user and kernel mode.
+fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    // The name in the second field may contain spaces; the fields after its parenthesis begin with the third.
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+    let ticks: u64 = fields[11..=12].iter().map(|field| field.parse::<u64>().unwrap()).sum();
+    Duration::from_millis(ticks * 1000 / TICKS_A_SECOND)
+}

@@ -1,0 +1,64 @@
+//! What runs in the pods of a World: the upgrader, by the function that its image runs on a cluster.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use windlass_controller::upgrader::{self, Arguments, UpgraderAccess};
+use windlass_sim::program::{Container, Exit, Programs};
+
+use super::Assembly;
+use crate::crash::Process;
+use crate::traffic::Actor;
+
+/// The words that a container begins with which replaces a control plane.
+const UPGRADER: [&str; 3] = ["windlass", "control-plane", "upgrade"];
+
+/// What a shell answers when there is no such program.
+const NOT_FOUND: i32 = 127;
+/// What a process ends with that was killed: 128 and SIGKILL.
+const KILLED: i32 = 137;
+
+pub(super) struct Upgraders {
+    assembly: Assembly,
+}
+
+impl Upgraders {
+    pub(super) fn new(assembly: Assembly) -> Self {
+        Self { assembly }
+    }
+
+    fn access(&self, process: &Process) -> UpgraderAccess {
+        UpgraderAccess {
+            client: self.assembly.client(process),
+            workloads: Arc::new(self.assembly.workloads(process)),
+            clock: self.assembly.world.settings().clock.clone(),
+        }
+    }
+}
+
+impl Programs for Upgraders {
+    fn run(&self, container: Container) -> BoxFuture<'static, Exit> {
+        if !container.command.starts_with(&UPGRADER.map(str::to_owned)) {
+            let message = format!("there is no program {:?}", container.command);
+            return async move { Exit { code: NOT_FOUND, message } }.boxed();
+        }
+        let arguments = match Arguments::parse(&container.command) {
+            Ok(arguments) => arguments,
+            Err(why) => return async move { Exit { code: 2, message: why.to_string() } }.boxed(),
+        };
+        let process = self.assembly.settings.crashes.process(Actor::Upgrader);
+        let access = self.access(&process);
+        async move {
+            tokio::select! {
+                biased;
+                () = process.died() => Exit { code: KILLED, message: "killed".into() },
+                ended = upgrader::run(&access, &arguments) => match ended {
+                    Ok(done) => Exit { code: 0, message: done.to_string() },
+                    Err(why) => Exit { code: 1, message: why.report() },
+                },
+            }
+        }
+        .boxed()
+    }
+}

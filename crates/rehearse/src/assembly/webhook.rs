@@ -1,0 +1,45 @@
+//! The admission of Windlass as a webhook of a World: the same review in, the same answer out, and no wire between.
+
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use kube::{Client, Resource};
+use serde_json::Value;
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_apiserver::ApiServer;
+use windlass_apiserver::admission::{FailurePolicy, Handler, Rule, Scope, Webhook};
+use windlass_apiserver::selector::label::LabelSelector;
+use windlass_controller::admission;
+
+struct Admission {
+    client: Client,
+}
+
+impl Handler for Admission {
+    fn review(&self, review: Value) -> BoxFuture<'_, Result<Value, String>> {
+        admission::review(&self.client, review).boxed()
+    }
+}
+
+/// Adds the webhook to a server. It changes nothing but the object, so dry runs ask it too.
+pub(super) fn add(server: &ApiServer, client: Client) {
+    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
+    let rule = Rule {
+        operations: texts(&["CREATE", "UPDATE"]),
+        groups: texts(&[&TanzuKubernetesCluster::group(&())]),
+        versions: texts(&[&TanzuKubernetesCluster::version(&())]),
+        resources: texts(&[&TanzuKubernetesCluster::plural(&())]),
+        scope: Scope::Namespaced,
+    };
+    server.admission().add_mutating(Webhook {
+        name: "clusters.windlass.dev".into(),
+        rules: vec![rule],
+        namespace_selector: LabelSelector::everything(),
+        object_selector: LabelSelector::everything(),
+        failure: FailurePolicy::Fail,
+        reinvoke: false,
+        side_effects: false,
+        handler: Arc::new(Admission { client }),
+    });
+}

@@ -1,0 +1,27 @@
+//! An update, run by the real controllers in a simulated world before it touches anything.
+//!
+//! ```text
+//! World ─┐                      ┌─ rehearse: fork, patch, run to the end ─▶ Rehearsal { verdict, timeline, violations … }
+//!        ├─ Assembly ── seam ───┤
+//! controllers, upgrader ────────┘  sweep: the same, crashed once after every write ─▶ the same end
+//! ```
+//!
+//! [`assembly`] joins a World and the controllers in one runtime; every request of theirs passes a [`seam`], where it is
+//! counted ([`traffic`]) and may be the last thing that its sender did ([`crash`]). [`snapshot`] is a World to start from that
+//! was read from any management cluster.
+//!
+//! **Invariant**: the same start, request and seed give the same rehearsal, byte for byte; and a rehearsal opens no socket.
+
+#![deny(missing_docs)]
+
+pub mod assembly;
+pub mod crash;
+pub mod preview;
+pub mod rehearsal;
+pub mod seam;
+pub mod settle;
+pub mod snapshot;
+pub mod stand_in;
+pub mod state;
+pub mod sweep;
+pub mod traffic;

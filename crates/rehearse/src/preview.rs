@@ -1,0 +1,54 @@
+//! The first plan of an update: what the controllers would do, asked of them in a fork of a World, without letting them do it.
+
+use windlass_controller::reconcile::preview::{Preview, PreviewError, preview as look};
+use windlass_plan::gate::Gates;
+use windlass_runtime::virtual_time::run_virtual;
+use windlass_sim::world::{self, World};
+
+use crate::assembly::{Assembly, Settings};
+use crate::rehearsal::ask::{Answer, Ask, ask};
+use crate::rehearsal::{self, Request};
+
+/// What the controllers would do, or why they would not begin.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Foreseen {
+    /// They would begin with this.
+    Planned(Box<Preview>),
+    /// The API would not accept the wish.
+    Refused {
+        /// Why not.
+        why: String,
+    },
+}
+
+/// A preview that could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The World could not be asked.
+    #[error(transparent)]
+    World(#[from] rehearsal::Error),
+    /// The controllers could not tell.
+    #[error("ask the controllers what they would do")]
+    Preview(#[source] Box<PreviewError>),
+}
+
+/// Asks for an update in a fork of a World, and the controllers what they would do then. Of the request, cluster, release,
+/// seed, time and gates are used. Not to be called from inside of a runtime.
+pub fn preview(start: &World, request: &Request) -> Result<Foreseen, Error> {
+    let foreseen = run_virtual(request.seed, request.at, |time| async move {
+        let settings = world::Settings { clock: time.clock, seed: time.seed, ..start.settings().clone() };
+        let world = start.fork(settings);
+        let gates = Gates::without(&request.without_gates);
+        let settings = Settings { gates, ..Settings::rehearsal(&world) };
+        let assembly = Assembly::new(world, settings);
+        match ask(assembly.world(), &request.cluster, &Ask::Release { to: &request.to }).await? {
+            Answer::Refused { why } => Ok(Foreseen::Refused { why }),
+            Answer::Accepted { .. } => {
+                let seen = look(assembly.controllers(), &request.cluster).await;
+                let seen = seen.map_err(|error| Error::Preview(Box::new(error)))?;
+                Ok(Foreseen::Planned(Box::new(seen)))
+            }
+        }
+    });
+    foreseen.map_err(rehearsal::Error::Begin)?
+}

@@ -1,0 +1,292 @@
+//! An update, run to its end in a fork of a World.
+//!
+//! The rehearsal has a thread, a runtime and a clock of its own: an hour in it takes milliseconds, it can be asked for from
+//! inside of any other runtime, and it has no driver for sockets. Nothing of it reaches the World that it was forked from.
+
+pub(crate) mod ask;
+mod text;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use tokio::time::Instant;
+use windlass_api::kind::cluster_update::StageRecord;
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::name::NamespacedName;
+use windlass_plan::gate::{Gate, Gates};
+use windlass_runtime::chance::Seed;
+use windlass_runtime::virtual_time::run_virtual;
+use windlass_sim::invariant::Violation;
+use windlass_sim::timeline::{Event, Timeline, What};
+use windlass_sim::world::{self, World};
+
+use crate::assembly::{Assembly, Settings};
+use crate::crash::{Crashes, Write};
+use crate::settle;
+use crate::traffic::{Actor, Requests, Traffic};
+use ask::{Answer, Ask};
+
+/// What to rehearse.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Request {
+    /// The cluster.
+    pub cluster: NamespacedName,
+    /// The release: a version in full, or the beginning of one.
+    pub to: String,
+    /// What decides everything random.
+    pub seed: Seed,
+    /// What time it is when the rehearsal begins.
+    pub at: Timestamp,
+    /// Rules that are left out, to see what they are for.
+    pub without_gates: Vec<Gate>,
+    /// How long the update may take, in its own time.
+    pub deadline: Duration,
+}
+
+impl Request {
+    /// An update takes tens of minutes; whoever is not done after half a day will never be.
+    pub const DEADLINE: Duration = Duration::from_secs(12 * 60 * 60);
+
+    /// The usual: all rules, and time enough.
+    pub fn new(cluster: NamespacedName, to: &str, seed: Seed, at: Timestamp) -> Self {
+        Self { cluster, to: to.to_owned(), seed, at, without_gates: Vec::new(), deadline: Self::DEADLINE }
+    }
+
+    /// The command that rehearses the same again.
+    pub fn replay(&self) -> String {
+        let NamespacedName { namespace, name } = &self.cluster;
+        let mut words = vec![format!("windlass rehearse {name} --to {} --seed {}", self.to, self.seed)];
+        if namespace.as_str() != "default" {
+            words.push(format!("--namespace {namespace}"));
+        }
+        words.extend(self.without_gates.iter().map(|gate| format!("--without-gate {gate}")));
+        words.join(" ")
+    }
+}
+
+/// A rehearsal that could not be held.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// There is no thread or no runtime for it.
+    #[error("begin a rehearsal")]
+    Begin(#[source] std::io::Error),
+    /// It ended in a panic, which is a fault in Windlass.
+    #[error("the rehearsal of {0} broke down")]
+    Broken(NamespacedName),
+    /// The API could not be asked.
+    #[error("ask the World for another {cluster}")]
+    Ask {
+        /// The cluster.
+        cluster: NamespacedName,
+        /// What the API said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+}
+
+/// How an update went, in the time of the rehearsal.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rehearsal {
+    /// The cluster.
+    pub cluster: NamespacedName,
+    /// The release that was asked for.
+    pub to: String,
+    /// What decided everything random.
+    pub seed: u64,
+    /// How it ended.
+    pub verdict: Verdict,
+    /// When it began.
+    pub began: Timestamp,
+    /// How long it took.
+    pub took: SignedDuration,
+    /// When each stage began and ended.
+    pub stages: Vec<StageRecord>,
+    /// The machines that came and went, in order.
+    pub machines: Vec<MachineChange>,
+    /// All that happened, in order, and the declared exceptions that were made use of. What was violated is beside it.
+    pub timeline: Timeline,
+    /// What must never be and was, in order.
+    pub violations: Vec<Reported>,
+    /// How much was asked of the API servers, and by whom.
+    pub requests: BTreeMap<Actor, Requests>,
+}
+
+/// How a rehearsal ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "verdict", rename_all = "camelCase")]
+pub enum Verdict {
+    /// The cluster is as it was asked to be, and nothing moves any more.
+    Reached {
+        /// The release in full.
+        distribution: String,
+    },
+    /// It was not allowed to begin.
+    Refused {
+        /// Why not.
+        why: String,
+    },
+    /// It gave up.
+    Failed {
+        /// Why.
+        why: String,
+    },
+    /// The time was up.
+    Stuck {
+        /// What it waited for.
+        waiting_for: String,
+    },
+}
+
+/// A machine that came or went.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineChange {
+    /// When.
+    pub at: Timestamp,
+    /// Its name.
+    pub name: String,
+    /// Whether it came or went.
+    pub change: Change,
+}
+
+/// Whether something came or went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Change {
+    /// It is new.
+    Created,
+    /// It is gone.
+    Deleted,
+}
+
+/// A violation, and how to see it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Reported {
+    /// What is wrong.
+    #[serde(flatten)]
+    pub violation: Violation,
+    /// The command that shows it again.
+    pub replay: String,
+}
+
+/// A rehearsal and what is left of it.
+pub struct Ended {
+    /// How it went.
+    pub rehearsal: Rehearsal,
+    /// The World as it is at the end. Its clock has stopped.
+    pub world: World,
+    /// The writes of Windlass, in order.
+    pub writes: Vec<Write>,
+    /// What was asked of the API servers, in detail.
+    pub traffic: Traffic,
+}
+
+/// Rehearses an update in a fork of a World. The thread that asks waits for it.
+pub fn rehearse(start: &World, request: &Request) -> Result<Rehearsal, Error> {
+    hold(start, request, Crashes::none()).map(|ended| ended.rehearsal)
+}
+
+/// Rehearses an update, perhaps with a crash in it, and keeps what is left.
+pub fn hold(start: &World, request: &Request, crashes: Crashes) -> Result<Ended, Error> {
+    on_its_own_thread(start, request, Ask::Release { to: &request.to }, crashes)
+}
+
+/// Rehearses the creation of a cluster. Of the request, the release is only for the record: the cluster says which it wants.
+pub fn create(start: &World, request: &Request, cluster: &TanzuKubernetesCluster) -> Result<Ended, Error> {
+    on_its_own_thread(start, request, Ask::Create(cluster), Crashes::none())
+}
+
+fn on_its_own_thread(start: &World, request: &Request, ask: Ask<'_>, crashes: Crashes) -> Result<Ended, Error> {
+    let joined = std::thread::scope(|scope| {
+        let body = || {
+            run_virtual(request.seed, request.at, |time| async move {
+                let settings = world::Settings { clock: time.clock, seed: time.seed, ..start.settings().clone() };
+                run(start.fork(settings), request, ask, crashes).await
+            })
+        };
+        let thread = std::thread::Builder::new().name("rehearsal".into()).spawn_scoped(scope, body);
+        thread.map(std::thread::ScopedJoinHandle::join)
+    });
+    let ended = joined.map_err(Error::Begin)?;
+    ended.map_err(|_| Error::Broken(request.cluster.clone()))?.map_err(Error::Begin)?
+}
+
+async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) -> Result<Ended, Error> {
+    let gates = Gates::without(&request.without_gates);
+    let settings = Settings { gates, crashes, ..Settings::rehearsal(&world) };
+    let before = world.recorder().writes();
+    let assembly = Assembly::new(world, settings);
+    let (verdict, at) = tokio::select! {
+        biased;
+        ended = follow(assembly.world(), request, &ask) => ended?,
+        // It is never told to stop: it is dropped when the end has been seen.
+        () = assembly.run(std::future::pending()) => return Err(Error::Broken(request.cluster.clone())),
+    };
+    let world = assembly.world().clone();
+    let mut timeline = Timeline { from: request.at, ..world.recorder().timeline_since(before) };
+    let replay = request.replay();
+    let violations = std::mem::take(&mut timeline.violations).into_iter();
+    let rehearsal = Rehearsal {
+        cluster: request.cluster.clone(),
+        to: request.to.clone(),
+        seed: request.seed.0,
+        verdict,
+        began: request.at,
+        took: request.at.duration_until(at),
+        stages: settle::update(&world, &request.cluster).and_then(|update| update.status).unwrap_or_default().stages,
+        machines: machines(&timeline.events),
+        timeline,
+        violations: violations.map(|violation| Reported { violation, replay: replay.clone() }).collect(),
+        requests: assembly.traffic().by_actor(),
+    };
+    Ok(Ended { rehearsal, world, writes: assembly.crashes().writes(), traffic: assembly.traffic().clone() })
+}
+
+/// Asks, and waits for the end.
+async fn follow(world: &World, request: &Request, ask: &Ask<'_>) -> Result<(Verdict, Timestamp), Error> {
+    let deadline = Instant::now() + request.deadline;
+    match ask::ask(world, &request.cluster, ask).await? {
+        Answer::Accepted { distribution } => Ok(settle::settle(world, &request.cluster, &distribution, deadline).await),
+        Answer::Refused { why } => Ok((Verdict::Refused { why }, world.settings().clock.now())),
+    }
+}
+
+/// The machines that came and went.
+fn machines(events: &[Event]) -> Vec<MachineChange> {
+    let change = |event: &Event| {
+        let change = match event.what {
+            What::MachineCreated => Change::Created,
+            What::MachineDeleted => Change::Deleted,
+            _ => return None,
+        };
+        let name = event.object.rsplit('/').next().unwrap_or_default().to_owned();
+        Some(MachineChange { at: event.at, name, change })
+    };
+    events.iter().filter_map(change).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(cluster: &str, gates: &[Gate], line: &str) {
+        let at = "2026-01-01T00:00:00Z".parse().unwrap();
+        let mut request = Request::new(cluster.parse().unwrap(), "v1.16.7", Seed(7), at);
+        request.without_gates = gates.to_vec();
+        assert_eq!(request.replay(), line);
+    }
+
+    #[test]
+    fn a_rehearsal_can_be_asked_for_again_in_one_line() {
+        check("default/my-tkc", &[], "windlass rehearse my-tkc --to v1.16.7 --seed 7");
+        check(
+            "team-a/my-tkc",
+            &[Gate::WorkerOrder, Gate::PackagesFirst],
+            "windlass rehearse my-tkc --to v1.16.7 --seed 7 --namespace team-a --without-gate worker-order --without-gate packages-first",
+        );
+    }
+}

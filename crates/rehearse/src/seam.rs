@@ -1,0 +1,75 @@
+//! Where the requests of a process pass on their way to an API server.
+
+use std::task::{Context, Poll};
+
+use futures::future::BoxFuture;
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use tower::Service;
+
+use crate::crash::Process;
+use crate::traffic::{Asked, Place, Traffic};
+
+/// A service that counts requests, and that may be the last thing that its process used.
+#[derive(Clone)]
+pub struct Seam<S> {
+    inner: S,
+    place: Place,
+    process: Process,
+    traffic: Traffic,
+}
+
+impl<S> Seam<S> {
+    /// A seam in front of an API server.
+    pub fn new(inner: S, place: Place, process: Process, traffic: Traffic) -> Self {
+        Self { inner, place, process, traffic }
+    }
+}
+
+impl<S, B> Service<Request<Body>> for Seam<S>
+where
+    S: Service<Request<Body>, Response = Response<B>, Error: 'static, Future: Send + 'static>,
+    B: Send + 'static,
+{
+    type Response = Response<B>;
+    type Error = S::Error;
+    type Future = BoxFuture<'static, Result<Response<B>, S::Error>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let asked = Asked::of(self.place, &request);
+        self.traffic.count(self.process.actor(), &asked);
+        let answer = self.inner.call(request);
+        let process = self.process.clone();
+        Box::pin(async move {
+            let response = answer.await?;
+            if asked.writes && response.status().is_success() {
+                process.wrote(asked.to_string()).await;
+            }
+            Ok(response)
+        })
+    }
+}
+
+/// A client as a service, to put a seam in front of it.
+#[derive(Clone)]
+pub struct Through(pub Client);
+
+impl Service<Request<Body>> for Through {
+    type Response = Response<Body>;
+    type Error = kube::Error;
+    type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let client = self.0.clone();
+        Box::pin(async move { client.send(request).await })
+    }
+}

@@ -1,0 +1,182 @@
+//! What a World is, apart from how it came to be so: two runs that should end alike are compared by it.
+//!
+//! Left out is what may differ without anything being different: revisions, times, who wrote which field, events, names that
+//! are drawn, and the attempts of Jobs. A uid or provider id is replaced by the object that has it, so that a reference to the
+//! wrong object of a right name is still a difference.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use kube::Resource;
+use serde_json::{Map, Value};
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::name::NamespacedName;
+use windlass_apiserver::ApiServer;
+use windlass_apiserver::kind::store_name;
+use windlass_apiserver::store::Range;
+use windlass_sim::world::World;
+
+/// Resources that say how something came to be, or are the same in every World.
+const LEFT_OUT: [&str; 3] = ["events", "events.events.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"];
+/// Fields of any object that change with every run.
+const METADATA_LEFT_OUT: [&str; 3] = ["resourceVersion", "managedFields", "generateName"];
+
+const EVERYTHING: Range<'static> = Range { namespace: None, after: None, limit: 0 };
+
+/// What a World is: each object by its place, resource and name.
+#[derive(Debug, Clone, PartialEq)]
+pub struct State(BTreeMap<String, Value>);
+
+impl State {
+    /// The state of a World.
+    pub fn of(world: &World) -> Self {
+        let mut servers = vec![("management".to_owned(), world.management().clone())];
+        for cluster in clusters(world) {
+            if let Some(workload) = world.workload(&cluster) {
+                servers.push((cluster.to_string(), workload.server().clone()));
+            }
+        }
+        let found: Vec<Found> = servers.iter().flat_map(|(place, server)| objects(place, server)).collect();
+        let names = found.iter().flat_map(Found::identities).collect();
+        let mut state = BTreeMap::new();
+        for Found { name, mut object, drawn, .. } in found {
+            normalise(&mut object, drawn, &names);
+            // Pods that are alike have one name, and are told apart by their number.
+            let mut numbered = name.clone();
+            for number in 2.. {
+                if !state.contains_key(&numbered) {
+                    break;
+                }
+                numbered = format!("{name} #{number}");
+            }
+            state.insert(numbered, object);
+        }
+        Self(state)
+    }
+
+    /// In what it differs from another state: one line for each object, with the first field that differs.
+    pub fn differences(&self, other: &Self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (name, object) in &self.0 {
+            match other.0.get(name) {
+                None => lines.push(format!("{name} is missing")),
+                Some(found) if found != object => lines.extend(first_difference(name, object, found)),
+                Some(_) => {}
+            }
+        }
+        lines.extend(other.0.keys().filter(|name| !self.0.contains_key(*name)).map(|name| format!("{name} is extra")));
+        lines
+    }
+}
+
+/// The clusters that a World was asked for.
+pub(crate) fn clusters(world: &World) -> Vec<NamespacedName> {
+    let resource = store_name(&TanzuKubernetesCluster::plural(&()), &TanzuKubernetesCluster::group(&()));
+    let page = world.management().store().list(&resource, EVERYTHING, |_| true);
+    page.entries.iter().filter_map(|entry| entry.key.to_string().parse().ok()).collect()
+}
+
+/// An object as it was found.
+struct Found {
+    /// Its place, resource and name.
+    name: String,
+    uid: String,
+    object: Value,
+    /// Its own name says nothing.
+    drawn: bool,
+}
+
+impl Found {
+    /// What stands for it in others.
+    fn identities(&self) -> Vec<(String, String)> {
+        let uid = (self.uid.clone(), format!("the uid of {}", self.name));
+        // The infrastructure gives it, and machine and node repeat it.
+        let provided =
+            self.name.contains(" wcpmachines.").then(|| self.object["spec"]["providerID"].as_str()).flatten();
+        let provided = provided.map(|id| (id.to_owned(), format!("the provider id of {}", self.name)));
+        [uid].into_iter().chain(provided).collect()
+    }
+}
+
+fn objects(place: &str, server: &ApiServer) -> Vec<Found> {
+    let store = server.store();
+    let mut found = Vec::new();
+    for resource in store.resources().iter().filter(|resource| !LEFT_OUT.contains(&&***resource)) {
+        for entry in store.list(resource, EVERYTHING, |_| true).entries {
+            let mut object = entry.to_value("", "");
+            match (&**resource, owner(&object)) {
+                ("pods", Some(("Job", _))) => continue,
+                ("jobs.batch", _) => drop(object["status"].as_object_mut().map(|status| status.remove("failed"))),
+                _ => {}
+            }
+            let (name, drawn) = lasting_name(resource, &object, &entry.key.to_string());
+            let name = format!("{place} {resource} {name}");
+            found.push(Found { name, uid: entry.uid.to_string(), object, drawn });
+        }
+    }
+    found
+}
+
+/// The name of an object; for pods whose names are drawn, whose they are and where.
+fn lasting_name(resource: &str, object: &Value, key: &str) -> (String, bool) {
+    match owner(object) {
+        Some((kind, name)) if resource == "pods" && kind != "Node" => {
+            let node = object["spec"]["nodeName"].as_str().unwrap_or("no node");
+            (format!("of {kind} {name} on {node}"), true)
+        }
+        _ => (key.to_owned(), false),
+    }
+}
+
+fn owner(object: &Value) -> Option<(&str, &str)> {
+    let owners = object["metadata"]["ownerReferences"].as_array()?;
+    let owner = owners.iter().find(|owner| owner["controller"] == true)?;
+    Some((owner["kind"].as_str()?, owner["name"].as_str()?))
+}
+
+fn normalise(object: &mut Value, drawn: bool, names: &BTreeMap<String, String>) {
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        let left_out = |field: &str| METADATA_LEFT_OUT.contains(&field) || drawn && field == "name";
+        metadata.retain(|field, _| !left_out(field));
+    }
+    walk(object, names);
+}
+
+fn walk(value: &mut Value, names: &BTreeMap<String, String>) {
+    match value {
+        Value::String(text) => {
+            if text.parse::<Timestamp>().is_ok() {
+                "a time".clone_into(text);
+            } else if let Some(name) = names.get(text.as_str()) {
+                text.clone_from(name);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| walk(item, names)),
+        Value::Object(fields) => fields.values_mut().for_each(|field| walk(field, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The first field in which two objects differ.
+fn first_difference(path: &str, expected: &Value, found: &Value) -> Option<String> {
+    match (expected, found) {
+        (Value::Object(expected), Value::Object(found)) => {
+            let keys = |fields: &Map<String, Value>| fields.keys().cloned().collect::<Vec<_>>();
+            let mut all = [keys(expected), keys(found)].concat();
+            all.sort();
+            all.dedup();
+            let none = Value::Null;
+            let field = |fields: &Map<String, Value>, key: &str| fields.get(key).unwrap_or(&none).clone();
+            all.iter()
+                .find_map(|key| first_difference(&format!("{path} .{key}"), &field(expected, key), &field(found, key)))
+        }
+        (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
+            let pairs = expected.iter().zip(found).enumerate();
+            pairs
+                .into_iter()
+                .find_map(|(i, (expected, found))| first_difference(&format!("{path}[{i}]"), expected, found))
+        }
+        (expected, found) if expected != found => Some(format!("{path}: {found} instead of {expected}")),
+        _ => None,
+    }
+}

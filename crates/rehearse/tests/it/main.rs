@@ -1,0 +1,10 @@
+//! The whole system, in virtual time: clusters are created and updated by the controllers, in a World.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
+
+mod crashes;
+mod gates;
+mod sameness;
+mod snapshots;
+mod start;
+mod walk;

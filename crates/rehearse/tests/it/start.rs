@@ -1,0 +1,117 @@
+//! Where tests begin: a World with one running cluster in it, made once for each size.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::name::NamespacedName;
+use windlass_rehearse::rehearsal::{self, Ended, Request, Verdict};
+use windlass_runtime::chance::Seed;
+use windlass_runtime::virtual_time::run_virtual;
+use windlass_sim::durations::Durations;
+use windlass_sim::world::{Settings, World};
+
+pub const SEED: Seed = Seed(1);
+pub const FROM: &str = "v1.15.5+vmware.1-guest.1";
+pub const TO: &str = "v1.16.7+vmware.1-guest.1";
+
+/// When clusters are created.
+pub fn founded() -> Timestamp {
+    "2026-01-01T00:00:00Z".parse().unwrap()
+}
+
+/// When they are updated: long after they are there.
+pub fn later() -> Timestamp {
+    "2026-01-02T00:00:00Z".parse().unwrap()
+}
+
+pub fn cluster_name() -> NamespacedName {
+    "default/my-tkc".parse().unwrap()
+}
+
+/// The update of the notes on rolling updates: to the newest release that begins with v1.16.7.
+pub fn update() -> Request {
+    let deadline = Duration::from_secs(2 * 60 * 60);
+    Request { deadline, ..Request::new(cluster_name(), "v1.16.7", SEED, later()) }
+}
+
+/// A cluster as people write it.
+pub fn manifest(control_plane: u32, workers: u32) -> TanzuKubernetesCluster {
+    let yaml = format!(
+        "
+apiVersion: run.tanzu.vmware.com/v1alpha1
+kind: TanzuKubernetesCluster
+metadata:
+  name: my-tkc
+  namespace: default
+spec:
+  topology:
+    controlPlane:
+      count: {control_plane}
+      class: best-effort-xlarge
+      storageClass: gc-storage-profile
+    workers:
+      count: {workers}
+      class: best-effort-xlarge
+      storageClass: gc-storage-profile
+  distribution:
+    version: v1.15.5
+  settings:
+    network:
+      cni:
+        name: calico
+      services:
+        cidrBlocks:
+        - 198.51.100.0/12
+      pods:
+        cidrBlocks:
+        - 192.0.2.0/16
+      serviceDomain: cluster.local
+"
+    );
+    serde_saphyr::from_str(&yaml).unwrap()
+}
+
+/// A World without clusters.
+pub fn empty() -> World {
+    run_virtual(SEED, founded(), |time| async move {
+        let settings = Settings { clock: time.clock, seed: time.seed, durations: Durations::default() };
+        World::new(settings).await.unwrap()
+    })
+    .unwrap()
+}
+
+/// Creates a cluster in a World without clusters.
+pub fn create(control_plane: u32, workers: u32) -> Ended {
+    let request = Request::new(cluster_name(), FROM, SEED, founded());
+    let ended = rehearsal::create(&empty(), &request, &manifest(control_plane, workers)).unwrap();
+    let reached = Verdict::Reached { distribution: FROM.into() };
+    assert_eq!(ended.rehearsal.verdict, reached, "{}\n{}", ended.rehearsal, ended.traffic.text());
+    ended
+}
+
+/// One machine of the control plane and one worker.
+pub fn one_and_one() -> &'static Ended {
+    static CREATED: OnceLock<Ended> = OnceLock::new();
+    CREATED.get_or_init(|| create(1, 1))
+}
+
+/// The same World in a runtime and a time of its own, changed by whoever asks.
+pub fn changed<F: Future<Output = ()>>(start: &Ended, change: impl FnOnce(World) -> F) -> World {
+    run_virtual(SEED, later(), |time| {
+        let world = start.world.fork(Settings { clock: time.clock, ..start.world.settings().clone() });
+        let changing = change(world.clone());
+        async move {
+            changing.await;
+            world
+        }
+    })
+    .unwrap()
+}
+
+/// Three machines of the control plane and one worker.
+pub fn three_and_one() -> &'static Ended {
+    static CREATED: OnceLock<Ended> = OnceLock::new();
+    CREATED.get_or_init(|| create(3, 1))
+}
