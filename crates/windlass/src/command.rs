@@ -1,21 +1,69 @@
 //! The verbs, one file each.
 
+mod control_plane;
+mod create;
+mod get;
+mod plan;
+mod rehearse;
+mod release;
+mod status;
 mod up;
+mod upgrade;
 
-use crate::error::Error;
+use std::io;
+
+use crate::error::{Exit, Explained, Failure, Kind};
 
 /// What Windlass can be told to do.
 #[derive(clap::Subcommand)]
 pub enum Command {
     Up(up::Up),
+    #[command(subcommand)]
+    Create(create::Create),
+    Get(get::Get),
+    Status(status::Status),
+    Plan(plan::Plan),
+    Rehearse(rehearse::Rehearse),
+    Upgrade(upgrade::Upgrade),
+    #[command(subcommand)]
+    Release(release::Release),
+    ControlPlane(control_plane::ControlPlane),
 }
 
 impl Command {
     /// Runs the command to its end.
-    pub fn run(self) -> Result<(), Error> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Runtime)?;
+    pub fn run(self) -> Result<Exit, Failure> {
         match self {
-            Self::Up(up) => runtime.block_on(up.run()),
+            Self::Up(up) => up.run(),
+            Self::Create(create) => block_on(create.run()),
+            Self::Get(get) => block_on(get.run()),
+            Self::Status(status) => block_on(status.run()),
+            Self::Plan(plan) => plan.run(),
+            Self::Rehearse(rehearse) => rehearse.run(),
+            Self::Upgrade(upgrade) => upgrade.run(),
+            Self::Release(release) => block_on(release.run()),
+            Self::ControlPlane(control_plane) => block_on(control_plane.run()),
         }
     }
+}
+
+/// The runtime could not be started.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start the runtime")]
+struct RuntimeError(#[source] io::Error);
+
+impl Explained for RuntimeError {
+    fn kind(&self) -> Kind {
+        Kind::Environment
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("the same again, when this machine has processes and open files to spare".to_owned())
+    }
+}
+
+/// Runs a command that talks to a cluster: one thread is enough.
+fn block_on<T>(command: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(RuntimeError)?;
+    runtime.block_on(command)
 }

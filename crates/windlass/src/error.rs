@@ -1,25 +1,57 @@
-//! What can go wrong in a command: who can do something about it, and what.
+//! What a failed command says: who can do something about it, what to type next, and the exit code.
+//!
+//! Every module has its own enum of errors, and says these three things about it by [`Explained`].
 
+use std::error::Error;
 use std::fmt;
-use std::io;
-use std::path::PathBuf;
+use std::process::ExitCode;
 
-use windlass_apiserver::listen;
-use windlass_apiserver::listen::kubeconfig;
-
-/// The exit code of a command that failed, and of a command line that could not be understood. Other codes have a meaning of
-/// their own (2: there are changes; 3: a check refused), so clap's 2 for wrong usage is not used.
-pub const EXIT_FAILURE: u8 = 1;
+/// How a command ended. clap's 2 for wrong usage is not used: it means that there are changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Exit {
+    /// All is done, or there was nothing to do.
+    Done = 0,
+    /// It failed, or the command line could not be understood.
+    Failed = 1,
+    /// There are changes, and the question was whether there are.
+    Changes = 2,
+    /// A rule forbids it.
+    Refused = 3,
+    /// What was begun has failed.
+    OperationFailed = 5,
+    /// It goes on; who waited for it does not.
+    TimedOut = 6,
+    /// What was reviewed is not what would be done any more.
+    Stale = 7,
+    /// As above, because of Ctrl-C.
+    Interrupted = 130,
+}
 
 /// For `--help`.
-pub const EXIT_CODES: &str = "Exit codes:\n  0  done, or ended by SIGINT or SIGTERM\n  1  failed, or wrong usage";
+pub const EXIT_CODES: &str = "\
+Exit codes:
+    0  done, or there was nothing to do; `up`: ended by SIGINT or SIGTERM
+    1  failed, or wrong usage
+    2  plan --detailed-exitcode: there is something to change
+    3  refused, by a rule: the message says which
+    5  what was begun has failed; rehearse: the goal was not reached
+    6  timed out while waiting; what was begun goes on
+    7  what was reviewed is not what would be done any more
+  130  interrupted while waiting; what was begun goes on";
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
 
 /// Who can do something about an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// What was asked for cannot be.
     User,
-    /// The machine does not allow it, or not now.
+    /// The machine, or a cluster, does not allow it, or not now.
     Environment,
     /// Our fault.
     Internal,
@@ -35,61 +67,49 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A command failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("cannot start the runtime")]
-    Runtime(#[source] io::Error),
-    #[error("cannot listen for signals")]
-    Signals(#[source] io::Error),
-    #[error("cannot write to standard output")]
-    Output(#[source] io::Error),
-    #[error("there is no directory for the kubeconfig: neither XDG_STATE_HOME nor HOME names one")]
-    NoStateDirectory,
-    #[error("{path:?} is not a usable path")]
-    Path { path: PathBuf, source: io::Error },
-    #[error("the kubeconfig was written to {path:?}, which is not UTF-8 and cannot be printed")]
-    PathText { path: PathBuf },
-    #[error(transparent)]
-    Listen(#[from] listen::Error),
-    #[error(transparent)]
-    Kubeconfig(#[from] kubeconfig::Error),
-}
-
-impl Error {
+/// An error that knows what a person can do about it.
+pub trait Explained: Error {
     /// Who can do something about it.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Path { .. } | Self::PathText { .. } | Self::Listen(listen::Error::NotLoopback { .. }) => Kind::User,
-            Self::Kubeconfig(error) => match error {
-                kubeconfig::Error::NotAPath { .. }
-                | kubeconfig::Error::NotAFile { .. }
-                | kubeconfig::Error::NotOurs { .. } => Kind::User,
-                _ => Kind::Environment,
-            },
-            Self::Runtime(_)
-            | Self::Signals(_)
-            | Self::Output(_)
-            | Self::NoStateDirectory
-            | Self::Listen(listen::Error::Bind { .. } | listen::Error::Random | listen::Error::Clock { .. }) => {
-                Kind::Environment
-            }
-            Self::Listen(_) => Kind::Internal,
-        }
-    }
+    fn kind(&self) -> Kind;
 
     /// The next thing to type.
-    pub fn hint(&self) -> Option<String> {
-        let elsewhere = "windlass up --kubeconfig PATH, with a path of its own";
-        match self {
-            Self::NoStateDirectory | Self::Path { .. } | Self::PathText { .. } | Self::Kubeconfig(_) => {
-                Some(elsewhere.to_owned())
-            }
-            Self::Listen(listen::Error::Bind { .. }) => {
-                Some("windlass up without --port, which takes a free one".to_owned())
-            }
-            Self::Listen(listen::Error::Clock { .. }) => Some("setting this machine's clock".to_owned()),
-            _ => None,
+    fn hint(&self) -> Option<String>;
+
+    /// What scripts are told.
+    fn exit(&self) -> Exit {
+        Exit::Failed
+    }
+}
+
+/// A command failed.
+#[derive(Debug)]
+pub struct Failure(Box<dyn Explained>);
+
+impl Failure {
+    /// What failed, why, and what to try.
+    pub fn text(&self) -> String {
+        let mut text = format!("error ({}): {}", self.0.kind(), self.0);
+        let mut cause = self.0.source();
+        while let Some(because) = cause {
+            text.push_str("\n  because: ");
+            text.push_str(&because.to_string());
+            cause = because.source();
         }
+        if let Some(hint) = self.0.hint() {
+            text.push_str("\n  try: ");
+            text.push_str(&hint);
+        }
+        text
+    }
+
+    /// What scripts are told.
+    pub fn exit(&self) -> Exit {
+        self.0.exit()
+    }
+}
+
+impl<E: Explained + 'static> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self(Box::new(error))
     }
 }

@@ -1,9 +1,15 @@
 //! The `windlass` binary: parses the command line, runs one command, and says how it went.
 
-mod cluster;
+mod access;
+mod client;
 mod command;
 mod error;
 mod output;
+mod progress;
+mod release;
+mod snapshot;
+mod state;
+mod wait;
 
 use std::process::ExitCode;
 
@@ -26,7 +32,7 @@ fn main() -> ExitCode {
         Err(answer) => return output::usage(&answer),
     };
     match cli.command.run() {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => output::failure(&error),
+        Ok(exit) => exit.into(),
+        Err(failure) => output::failure(&failure),
     }
 }

@@ -1,24 +1,40 @@
-//! `windlass up`: an embedded management cluster, for as long as the command runs.
+//! `windlass up`: an embedded management cluster with simulated machines, for as long as the command runs.
 
-use std::ffi::OsString;
+mod doors;
+mod keys;
+mod world;
+
+use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
+use jiff::Timestamp;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use windlass_apiserver::listen::kubeconfig::Kubeconfig;
+use tokio::sync::oneshot;
+use windlass_apiserver::listen::kubeconfig::{self, Kubeconfig};
 use windlass_apiserver::listen::tls::Authority;
-use windlass_apiserver::listen::{Limits, Listener, serve};
+use windlass_apiserver::listen::{self, Limits, Listener, serve};
+use windlass_sim::world as sim;
 
-use crate::error::Error;
-use crate::{cluster, output};
+use crate::error::{Exit, Explained, Failure, Kind};
+use crate::{output, state};
+use doors::Listening;
+use keys::Authorities;
+use world::Running;
 
 /// The cluster, and its context, in the kubeconfig.
 pub const CLUSTER_NAME: &str = "windlass";
 
+/// An hour in a second: faster, and the machine's own speed decides.
+const SPEED_MAX: i64 = 3_600;
+
 /// Start an embedded management cluster and keep it running.
 ///
-/// Prints one line for a shell, `export KUBECONFIG=…`, and serves until it is interrupted. Everything is kept in memory:
-/// objects, keys and the port are new at each start.
+/// Prints one line for a shell, `export KUBECONFIG=…`, and serves until it is interrupted. It has releases, machine classes
+/// and simulated machines, so that clusters can be created and upgraded on it. Everything is kept in memory: objects, keys and
+/// ports are new at each start.
 #[derive(clap::Args)]
 pub struct Up {
     /// The port on 127.0.0.1; 0 takes a free one
@@ -31,20 +47,38 @@ pub struct Up {
         help = "Where to write the kubeconfig [default: windlass/kubeconfig in $XDG_STATE_HOME or ~/.local/state]"
     )]
     kubeconfig: Option<PathBuf>,
+    /// How many times as fast as real time the simulated machines live
+    #[arg(long, value_name = "N", default_value = "1", value_parser = speed)]
+    speed: NonZeroU32,
+}
+
+fn speed(text: &str) -> Result<NonZeroU32, String> {
+    let speed = text.parse().ok().and_then(NonZeroU32::new).filter(|speed| i64::from(speed.get()) <= SPEED_MAX);
+    speed.ok_or_else(|| format!("accepted are whole numbers from 1 to {SPEED_MAX}"))
 }
 
 impl Up {
     /// Serves until SIGINT or SIGTERM.
-    pub async fn run(self) -> Result<(), Error> {
+    pub fn run(self) -> Result<Exit, Failure> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Runtime)?;
+        let ended = runtime.block_on(self.serve());
+        // Whoever wants it to end at once does not wait for connections.
+        runtime.shutdown_background();
+        Ok(ended?)
+    }
+
+    async fn serve(self) -> Result<Exit, Error> {
         let path = match self.kubeconfig {
             Some(path) => std::path::absolute(&path).map_err(|source| Error::Path { path, source })?,
-            None => default_kubeconfig(std::env::var_os("XDG_STATE_HOME"), std::env::home_dir())?,
+            None => state::kubeconfig().ok_or(Error::NoStateDirectory)?,
         };
         // Before anything is printed: whoever reads the line may send a signal at once.
-        let interrupted = Interruption::listen()?;
-        let now = cluster::now();
-        let service = cluster::management(now);
-        let authority = Authority::new(now)?;
+        let interruption = Interruption::listen()?;
+        let authorities = Authorities::default();
+        let doors = Listening::new(Handle::current(), authorities.clone());
+        // It furnishes itself while the keys are made.
+        let mut world = Running::start(self.speed, doors, authorities).map_err(Error::Thread)?;
+        let authority = Authority::new(wall_now())?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let listener = Listener::bind(address, &authority, None, Limits::default()).await?;
         let kubeconfig = Kubeconfig {
@@ -55,13 +89,30 @@ impl Up {
         };
         kubeconfig.write(&path)?;
         let text = path.to_str().ok_or_else(|| Error::PathText { path: path.clone() })?;
-        output::data(&format!("export KUBECONFIG={}", shell_word(text))).map_err(Error::Output)?;
+        let management = world.management().await.ok_or(Error::WorldEnded)?.map_err(Error::World)?;
+        output::data(&format!("export KUBECONFIG={}", shell_word(text)))?;
         output::note(&format!("A management cluster listens on {}. Ctrl-C ends it.", listener.url()));
-        output::note("In another terminal, paste the line above, then try: kubectl get namespaces");
-        serve(service, listener, interrupted.wait()).await;
+        output::note("In another terminal, try: windlass create cluster my-tkc --wait");
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = serve(management, listener, async move {
+            // It never sends: it is dropped to stop.
+            drop(stopped.await);
+        });
+        let exit = tokio::select! {
+            biased;
+            () = serving => Exit::Done,
+            () = interruption.twice(stop) => Exit::Interrupted,
+            () = world.ended() => return Err(Error::WorldEnded),
+        };
         output::note("Stopped.");
-        Ok(())
+        Ok(exit)
     }
+}
+
+/// The wall clock: where the embedded cluster's time begins, and what certificates are valid by.
+#[allow(clippy::disallowed_methods, reason = "the binary is where real time is injected")]
+fn wall_now() -> Timestamp {
+    Timestamp::now()
 }
 
 /// The two signals by which people and service managers end a command.
@@ -76,21 +127,21 @@ impl Interruption {
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 
-    async fn wait(mut self) {
+    async fn once(&mut self) {
         tokio::select! {
             biased;
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
         }
-        output::note("Stopping: requests may finish, watches end.");
     }
-}
 
-/// The state directory of the XDG base directory specification, which wants relative paths in it to be ignored.
-fn default_kubeconfig(xdg_state_home: Option<OsString>, home: Option<PathBuf>) -> Result<PathBuf, Error> {
-    let state = xdg_state_home.map(PathBuf::from).filter(|path| path.is_absolute());
-    let fallback = || home.filter(|home| home.is_absolute()).map(|home| home.join(".local/state"));
-    Ok(state.or_else(fallback).ok_or(Error::NoStateDirectory)?.join("windlass/kubeconfig"))
+    /// The first one drops `stop`; the second one is of somebody who does not want to wait.
+    async fn twice(mut self, stop: oneshot::Sender<()>) {
+        self.once().await;
+        output::note("Stopping: requests may finish, watches end. Again to stop at once.");
+        drop(stop);
+        self.once().await;
+    }
 }
 
 /// The text as one word of a POSIX shell, quoted only where it must be.
@@ -99,23 +150,75 @@ fn shell_word(text: &str) -> String {
     if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
 }
 
+/// The cluster could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot start the runtime")]
+    Runtime(#[source] io::Error),
+    #[error("cannot start the simulated world")]
+    Thread(#[source] io::Error),
+    #[error("cannot furnish the simulated world")]
+    World(#[source] sim::Error),
+    #[error("the simulated world has ended by itself")]
+    WorldEnded,
+    #[error("cannot listen for signals")]
+    Signals(#[source] io::Error),
+    #[error(transparent)]
+    Output(#[from] output::Error),
+    #[error("there is no directory for the kubeconfig: neither XDG_STATE_HOME nor HOME names one")]
+    NoStateDirectory,
+    #[error("{path:?} is not a usable path")]
+    Path { path: PathBuf, source: io::Error },
+    #[error("the kubeconfig was written to {path:?}, which is not UTF-8 and cannot be printed")]
+    PathText { path: PathBuf },
+    #[error(transparent)]
+    Listen(#[from] listen::Error),
+    #[error(transparent)]
+    Kubeconfig(#[from] kubeconfig::Error),
+}
+
+impl Explained for Error {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Path { .. } | Self::PathText { .. } | Self::Listen(listen::Error::NotLoopback { .. }) => Kind::User,
+            Self::Kubeconfig(error) => match error {
+                kubeconfig::Error::NotAPath { .. }
+                | kubeconfig::Error::NotAFile { .. }
+                | kubeconfig::Error::NotOurs { .. } => Kind::User,
+                _ => Kind::Environment,
+            },
+            Self::Runtime(_)
+            | Self::Thread(_)
+            | Self::Signals(_)
+            | Self::NoStateDirectory
+            | Self::Listen(listen::Error::Bind { .. } | listen::Error::Random | listen::Error::Clock { .. }) => {
+                Kind::Environment
+            }
+            Self::Output(error) => error.kind(),
+            Self::World(_) | Self::WorldEnded | Self::Listen(_) => Kind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        let elsewhere = "windlass up --kubeconfig PATH, with a path of its own";
+        match self {
+            Self::NoStateDirectory | Self::Path { .. } | Self::PathText { .. } | Self::Kubeconfig(_) => {
+                Some(elsewhere.to_owned())
+            }
+            Self::Listen(listen::Error::Bind { .. }) => {
+                Some("windlass up without --port, which takes a free one".to_owned())
+            }
+            Self::Listen(listen::Error::Clock { .. }) => Some("setting this machine's clock".to_owned()),
+            Self::Output(error) => error.hint(),
+            Self::WorldEnded => Some("windlass up".to_owned()),
+            Self::Runtime(_) | Self::Thread(_) | Self::World(_) | Self::Signals(_) | Self::Listen(_) => None,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_kubeconfig_goes_into_the_state_directory() {
-        let check = |xdg: Option<&str>, home: Option<&str>, expected: Option<&str>| {
-            let found = default_kubeconfig(xdg.map(OsString::from), home.map(PathBuf::from)).ok();
-            assert_eq!(found, expected.map(PathBuf::from), "{xdg:?} {home:?}");
-        };
-        check(Some("/state"), Some("/houses/me"), Some("/state/windlass/kubeconfig"));
-        check(None, Some("/houses/me"), Some("/houses/me/.local/state/windlass/kubeconfig"));
-        check(Some(""), Some("/houses/me"), Some("/houses/me/.local/state/windlass/kubeconfig"));
-        check(Some("relative"), Some("/houses/me"), Some("/houses/me/.local/state/windlass/kubeconfig"));
-        check(Some("relative"), None, None);
-        check(None, Some(""), None);
-    }
 
     #[test]
     fn paths_survive_a_shell() {

@@ -1,4 +1,4 @@
-//! Transcripts: what a person types at a real `kubectl`, and what is answered. One file of `tests/kubectl` is one topic, and has a server of its own.
+//! Transcripts: what a person types at a real `kubectl`, or at `windlass`, and what is answered. One file of `tests/kubectl` is one topic, and has a server of its own.
 //!
 //! - `WINDLASS_UPDATE=1 cargo test -p windlass --test it kubectl` writes what is answered now into the files. Read the difference.
 //! - `WINDLASS_TRANSCRIPTS_ON=<kubeconfig>` runs them on another server, which should be a fresh one for each topic
@@ -7,6 +7,7 @@
 mod mask;
 mod script;
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -25,16 +26,19 @@ use script::{Part, Script};
 
 /// The oldest client whose words are the ones in the files.
 const MINOR_MIN: u32 = 32;
+/// The topic in which only Windlass is used.
+const WITHOUT_KUBECTL: &str = "cli";
 /// No command of a transcript should need a tenth of it, on a busy machine.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
-/// One test for each topic, so that one can be asked for; and one that no file is forgotten.
+/// One test for each topic, so that one can be asked for; and one that no file is forgotten. In brackets: how the server of
+/// the topic is started.
 macro_rules! topics {
-    ($($topic:ident),* $(,)?) => {
+    ($($topic:ident $([$($argument:literal),*])?),* $(,)?) => {
         $(
             #[test]
             fn $topic() {
-                check(stringify!($topic));
+                check(stringify!($topic), &[$($($argument),*)?]);
             }
         )*
 
@@ -55,6 +59,7 @@ macro_rules! topics {
 topics![
     apply,
     auth,
+    cli["--speed", "600"],
     create,
     definitions,
     delete,
@@ -72,6 +77,7 @@ topics![
     refusals,
     rollout,
     server_side_apply,
+    upgrade["--speed", "600"],
     wait,
     watch
 ];
@@ -81,15 +87,15 @@ fn folder() -> PathBuf {
 }
 
 /// Runs the transcript of a topic: what is answered is what is written.
-fn check(topic: &str) {
-    if let Some(why) = unusable() {
+fn check(topic: &str, up: &[&str]) {
+    if let Some(why) = unusable().filter(|_| topic != WITHOUT_KUBECTL) {
         // Not by `eprintln`, which is shown for failed tests only.
         writeln!(io::stderr(), "skipped: the transcript {topic:?} needs a kubectl: {why}").unwrap();
         return;
     }
     let path = folder().join(format!("{}.txt", topic.replace('_', "-")));
     let written = fs::read_to_string(&path).unwrap();
-    let answered = Session::start().answers(Script::parse(&written)).to_string();
+    let answered = Session::start(up).answers(Script::parse(&written)).to_string();
     if std::env::var_os("WINDLASS_UPDATE").is_some() {
         fs::write(&path, &answered).unwrap();
         return;
@@ -110,6 +116,13 @@ fn unusable() -> Option<String> {
     (minor < MINOR_MIN).then(|| format!("the one on PATH is 1.{minor}, the files are of 1.{MINOR_MIN} or newer"))
 }
 
+/// Where commands are found: first of all the `windlass` that is tested.
+fn path() -> OsString {
+    let tested = Path::new(env!("CARGO_BIN_EXE_windlass")).parent().unwrap().to_owned();
+    let others = std::env::var_os("PATH").unwrap();
+    std::env::join_paths([tested].into_iter().chain(std::env::split_paths(&others))).unwrap()
+}
+
 /// A server and a folder to work in.
 struct Session {
     /// Where commands run; `HOME` and temporary files are in it too, so that no cache outlives the server it is of.
@@ -119,13 +132,13 @@ struct Session {
 }
 
 impl Session {
-    fn start() -> Self {
+    fn start(up: &[&str]) -> Self {
         let work = TempDir::new().unwrap();
         if let Some(kubeconfig) = std::env::var_os("WINDLASS_TRANSCRIPTS_ON") {
             return Self { work, kubeconfig: kubeconfig.into(), _server: None };
         }
         let state = TempDir::new().unwrap();
-        let up = Up::start(state.path(), &[]);
+        let up = Up::start(state.path(), up);
         Self { work, kubeconfig: state.path().join("windlass/kubeconfig"), _server: Some((up, state)) }
     }
 
@@ -149,7 +162,7 @@ impl Session {
             .args(["-c", &format!("exec 2>&1\n{line}")])
             .current_dir(self.work.path())
             .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("PATH", path())
             .env("KUBECONFIG", &self.kubeconfig)
             .env("HOME", &home)
             .env("TMPDIR", &home)

@@ -51,11 +51,15 @@ impl Up {
         Self { child, stdout, line }
     }
 
-    /// Sends a signal and waits for the end: exit code, what was printed since, and what was said to people.
-    fn end(mut self, signal: &str) -> (Option<i32>, String, String) {
+    fn send(&self, signal: &str) {
         // The shell's own: not every machine has a program of that name.
         let sent = Command::new("sh").args(["-c", &format!("kill {signal} {}", self.child.id())]).status().unwrap();
         assert!(sent.success());
+    }
+
+    /// Sends a signal and waits for the end: exit code, what was printed since, and what was said to people.
+    fn end(mut self, signal: &str) -> (Option<i32>, String, String) {
+        self.send(signal);
         let (mut printed, mut said) = (String::new(), String::new());
         self.stdout.read_to_string(&mut printed).unwrap();
         self.child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
@@ -75,8 +79,8 @@ fn kubeconfig(path: &Path) -> Value {
     serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
-/// The status line of an answer, and its body.
-fn get(kubeconfig: &Value, path: &str, with_certificate: bool) -> (String, String) {
+/// A connection, and who is at its other end.
+fn connect(kubeconfig: &Value, with_certificate: bool) -> (StreamOwned<ClientConnection, TcpStream>, SocketAddr) {
     let decoded = |value: &Value| STANDARD.decode(value.as_str().unwrap()).unwrap();
     let cluster = &kubeconfig["clusters"][0]["cluster"];
     let user = &kubeconfig["users"][0]["user"];
@@ -95,7 +99,12 @@ fn get(kubeconfig: &Value, path: &str, with_certificate: bool) -> (String, Strin
     };
     let address: SocketAddr = cluster["server"].as_str().unwrap().strip_prefix("https://").unwrap().parse().unwrap();
     let session = ClientConnection::new(Arc::new(config), ServerName::from(address.ip())).unwrap();
-    let mut stream = StreamOwned::new(session, TcpStream::connect(address).unwrap());
+    (StreamOwned::new(session, TcpStream::connect(address).unwrap()), address)
+}
+
+/// The status line of an answer, and its body.
+fn get(kubeconfig: &Value, path: &str, with_certificate: bool) -> (String, String) {
+    let (mut stream, address) = connect(kubeconfig, with_certificate);
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
@@ -122,6 +131,24 @@ fn up_prints_one_line_and_serves_until_it_is_told_to_stop() {
         let (code, printed, said) = up.end(signal);
         assert_eq!((code, printed.as_str(), said.as_str()), (Some(0), "", ""), "{signal}");
     }
+}
+
+#[test]
+fn a_second_signal_ends_it_at_once() {
+    let state = TempDir::new().unwrap();
+    let up = Up::start(state.path(), &[]);
+    let (mut stream, address) = connect(&kubeconfig(&state.path().join("windlass/kubeconfig")), true);
+    write!(
+        stream,
+        "POST /api/v1/namespaces HTTP/1.1\r\nHost: {address}\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n"
+    )
+    .unwrap();
+    // It reads the body that does not come: a request that it would wait for.
+    let mut begun = [0; 21];
+    stream.read_exact(&mut begun).unwrap();
+    assert_eq!(&begun, b"HTTP/1.1 100 Continue");
+    up.send("-TERM");
+    assert_eq!(up.end("-INT").0, Some(130));
 }
 
 #[test]

@@ -10,6 +10,10 @@ pub struct Mask {
     /// A column of ages.
     age_header: Regex,
     age: Regex,
+    /// The ids of updates and of sets of machines, which depend on a uid.
+    id: Regex,
+    /// What is between two columns.
+    gap: Regex,
     folder: String,
 }
 
@@ -32,12 +36,16 @@ impl Mask {
             (r"(?m)^WARNING: version difference between client .*\n", ""),
             // Clients of 1.34 and newer say from which namespace.
             (r"(?m)^(.* deleted) from \S+ namespace", "$1"),
+            // What an update may do is told apart by a digest, in which the uid of the cluster is.
+            (r"sha256:[0-9a-f]{64}", "sha256:<digest>"),
             (r"(?m)[ \t]+$", ""),
         ];
         let rules = rules.map(|(pattern, with)| (Regex::new(pattern).unwrap(), with)).into_iter().collect();
-        let age_header = Regex::new(r"(?:^|\s)(AGE|LAST SEEN|FIRST SEEN|DURATION|Age)(?:  |$)").unwrap();
+        let age_header = Regex::new(r"(?:^|\s)(AGE|LAST SEEN|FIRST SEEN|DURATION|TOOK|Age)(?:  |$)").unwrap();
         let age = Regex::new(r"^(<invalid>|(\d+[smhdy])+)( +|$)").unwrap();
-        Self { rules, age_header, age, folder: folder.display().to_string() }
+        let id = Regex::new(r"-\d{7,20}\b").unwrap();
+        let gap = Regex::new(r"(\S) {2,}").unwrap();
+        Self { rules, age_header, age, id, gap, folder: folder.display().to_string() }
     }
 
     /// Hides it, and the blanks at the ends of lines.
@@ -46,9 +54,18 @@ impl Mask {
         for (pattern, with) in &self.rules {
             hidden = pattern.replace_all(&hidden, *with).into_owned();
         }
+        hidden = self.ids(&hidden);
         let text = hidden.trim_end_matches('\n').len();
         hidden.truncate(text);
         hidden
+    }
+
+    /// Ids are not always as long, and what stands beside them in columns moves with them.
+    fn ids(&self, output: &str) -> String {
+        if !self.id.is_match(output) {
+            return output.to_owned();
+        }
+        self.gap.replace_all(&self.id.replace_all(output, "-<id>"), "$1   ").into_owned()
     }
 
     /// Every age is `0s`, and as wide as it was: columns stay where they are.
@@ -97,5 +114,6 @@ fn what_changes_is_hidden_and_what_does_not_is_kept() {
     );
     check("creationTimestamp: \"2026-11-15T09:41:16Z\"", "creationTimestamp: \"<time>\"");
     check("pod/web-b2xkz created, of web-class", "pod/web-xxxxx created, of web-class");
+    check("NAME                       AGE\nm-0-12345678901234567890   1s", "NAME   AGE\nm-0-<id>   0s");
     check("/scratch/x/a.yaml at https://127.0.0.1:4321", "<dir>/a.yaml at https://127.0.0.1:<port>");
 }

@@ -1,0 +1,110 @@
+//! Clusters that are reached over the network: how the programs of a real management cluster get to it, and from it to
+//! workload clusters.
+
+use std::future::ready;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use kube::client::ClientBuilder;
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use tower::timeout::TimeoutLayer;
+use windlass_api::name::NamespacedName;
+use windlass_controller::access::{ConnectError, Etcd, EtcdError, Member, WorkloadCluster, Workloads};
+
+use crate::error::{Explained, Kind};
+
+/// How long a server may take to accept a connection. Behind a load balancer the next try may meet another one.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a server may take to begin its answer: longer than the minute that it gives itself for its own work.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(75);
+/// How long an answer may say nothing. A watch is ended by the server after 290 seconds, and says something before.
+const SILENCE_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// A client of the cluster that this program runs in, or that the kubeconfig of its surroundings names.
+pub async fn ambient() -> Result<Client, Error> {
+    let config = Config::infer().await.map_err(|source| Error::Infer(Box::new(source)))?;
+    client(config).map_err(|source| Error::Client(Box::new(source)))
+}
+
+/// A client that waits neither for ever nor too shortly, and sends nothing twice: whether a write that was not answered was
+/// done is for its author to find out.
+fn client(mut config: Config) -> Result<Client, kube::Error> {
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
+    config.read_timeout = Some(SILENCE_TIMEOUT);
+    config.reset_reader_on_write = true;
+    config.default_retry = false;
+    Ok(ClientBuilder::try_from(config)?.with_layer(&TimeoutLayer::new(ANSWER_TIMEOUT)).build())
+}
+
+/// A client of a cluster, with the content of its kubeconfig Secret.
+pub async fn from_kubeconfig(kubeconfig: &[u8]) -> Result<Client, String> {
+    let text = std::str::from_utf8(kubeconfig).map_err(|error| error.to_string())?;
+    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| error.to_string())?;
+    let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
+    client(config.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
+}
+
+/// Connects to workload clusters as anybody with their kubeconfig can.
+pub struct OverKubeconfig;
+
+impl Workloads for OverKubeconfig {
+    fn connect<'a>(
+        &'a self,
+        cluster: &'a NamespacedName,
+        kubeconfig: &'a [u8],
+    ) -> BoxFuture<'a, Result<WorkloadCluster, ConnectError>> {
+        Box::pin(async move {
+            let refused = |why| ConnectError { cluster: cluster.clone(), why };
+            let client = from_kubeconfig(kubeconfig).await.map_err(refused)?;
+            Ok(WorkloadCluster { client, etcd: Arc::new(OutOfReach) })
+        })
+    }
+}
+
+/// The etcd of a workload cluster that cannot be asked: it listens on its machines only.
+struct OutOfReach;
+
+impl OutOfReach {
+    fn refusal() -> EtcdError {
+        EtcdError(
+            "not implemented on real clusters: it takes a port-forward to the etcd pods, which comes with the issue \"On real \
+             Kubernetes\""
+                .to_owned(),
+        )
+    }
+}
+
+impl Etcd for OutOfReach {
+    fn members(&self) -> BoxFuture<'_, Result<Vec<Member>, EtcdError>> {
+        Box::pin(ready(Err(Self::refusal())))
+    }
+
+    fn remove(&self, _: u64) -> BoxFuture<'_, Result<(), EtcdError>> {
+        Box::pin(ready(Err(Self::refusal())))
+    }
+
+    fn move_leader(&self, _: u64) -> BoxFuture<'_, Result<(), EtcdError>> {
+        Box::pin(ready(Err(Self::refusal())))
+    }
+}
+
+/// There is no management cluster to talk to.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("there is neither a kubeconfig that can be used nor a cluster that this program runs in")]
+    Infer(#[source] Box<kube::config::InferConfigError>),
+    #[error("cannot make a client")]
+    Client(#[source] Box<kube::Error>),
+}
+
+impl Explained for Error {
+    fn kind(&self) -> Kind {
+        Kind::Environment
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("KUBECONFIG=PATH, of a management cluster that kubectl can use".to_owned())
+    }
+}

@@ -1,0 +1,258 @@
+//! `windlass get`: lists, as the server prints them.
+
+use kube::api::{Api, DynamicObject, ListParams};
+use kube::core::{ApiResource, Request};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use windlass_api::kind::cluster_api::Machine;
+use windlass_api::kind::cluster_update::ClusterUpdate;
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+
+use crate::client::{self, Connection, Management};
+use crate::error::{Exit, Explained, Failure, Kind};
+use crate::output::{self, Document};
+
+use super::release::{ReleaseList, print, summaries};
+
+/// List clusters, their updates and machines, or the releases there are
+#[derive(clap::Args)]
+pub struct Get {
+    /// What to list
+    what: What,
+    /// Only the one of this name
+    name: Option<String>,
+    /// In all namespaces
+    #[arg(short = 'A', long, conflicts_with_all = ["namespace", "name"])]
+    all_namespaces: bool,
+    /// Show more columns, or write the objects themselves
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Format>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+/// What can be listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    #[value(aliases = ["cluster", "tkc", "tanzukubernetesclusters"])]
+    Clusters,
+    #[value(aliases = ["update", "cu", "clusterupdates"])]
+    Updates,
+    #[value(alias = "machine")]
+    Machines,
+    #[value(alias = "release")]
+    Releases,
+}
+
+/// How it is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    Wide,
+    Json,
+    Yaml,
+    Name,
+}
+
+/// How it is shown: as a table, or as what it is.
+enum Shown {
+    Table { wide: bool },
+    Document(output::Format),
+    Names,
+}
+
+impl From<Option<Format>> for Shown {
+    fn from(format: Option<Format>) -> Self {
+        match format {
+            None => Self::Table { wide: false },
+            Some(Format::Wide) => Self::Table { wide: true },
+            Some(Format::Json) => Self::Document(output::Format::Json),
+            Some(Format::Yaml) => Self::Document(output::Format::Yaml),
+            Some(Format::Name) => Self::Names,
+        }
+    }
+}
+
+impl Get {
+    /// Lists.
+    pub async fn run(self) -> Result<Exit, Failure> {
+        let management = self.connection.open().await?;
+        let resource = match self.what {
+            What::Clusters => ApiResource::erase::<TanzuKubernetesCluster>(&()),
+            What::Updates => ApiResource::erase::<ClusterUpdate>(&()),
+            What::Machines => ApiResource::erase::<Machine>(&()),
+            What::Releases => return self.releases(&management).await,
+        };
+        match Shown::from(self.output) {
+            Shown::Table { wide } => self.table(&management, &resource, wide).await?,
+            Shown::Names => {
+                for object in self.objects(&management, &resource).await? {
+                    output::data(&format!("{}/{}", qualified(&resource), object.metadata.name.unwrap_or_default()))?;
+                }
+            }
+            Shown::Document(format) => {
+                let mut objects = self.objects(&management, &resource).await?;
+                match self.name {
+                    Some(_) if objects.len() == 1 => output::document(format, &objects.remove(0))?,
+                    _ => output::document(format, &json!({"apiVersion": "v1", "kind": "List", "items": objects}))?,
+                }
+            }
+        }
+        Ok(Exit::Done)
+    }
+
+    fn api(&self, management: &Management, resource: &ApiResource) -> Api<DynamicObject> {
+        if self.all_namespaces {
+            return Api::all_with(management.client.clone(), resource);
+        }
+        Api::namespaced_with(management.client.clone(), management.namespace.as_str(), resource)
+    }
+
+    async fn objects(&self, management: &Management, resource: &ApiResource) -> Result<Vec<DynamicObject>, Failure> {
+        let api = self.api(management, resource);
+        let attempt = format!("list the {}", resource.plural);
+        let failed = client::Error::while_trying(&attempt);
+        let mut objects = match &self.name {
+            Some(name) => vec![api.get(name).await.map_err(failed)?],
+            None => api.list(&ListParams::default()).await.map_err(failed)?.items,
+        };
+        for object in &mut objects {
+            // Who wrote which field is for the server, as kubectl has it.
+            object.metadata.managed_fields = None;
+            object.types.get_or_insert_with(|| kube::core::TypeMeta {
+                api_version: resource.api_version.clone(),
+                kind: resource.kind.clone(),
+            });
+        }
+        Ok(objects)
+    }
+
+    /// The server knows the columns of every kind, and the time that ages are measured in.
+    async fn table(&self, management: &Management, resource: &ApiResource, wide: bool) -> Result<(), Failure> {
+        let attempt = format!("list the {}", resource.plural);
+        let path = self.api(management, resource).resource_url().to_owned();
+        let request = match &self.name {
+            Some(name) => Request::new(path).get(name, &kube::api::GetParams::default()),
+            None => Request::new(path).list(&ListParams::default()),
+        };
+        let mut request =
+            request.map_err(|source| client::Error::while_trying(&attempt)(kube::Error::BuildRequest(source)))?;
+        request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(AS_TABLE));
+        let answer = management.client.request(request).await;
+        let table: Table = answer.map_err(client::Error::while_trying(&attempt))?;
+        if table.rows.is_empty() {
+            let place =
+                if self.all_namespaces { String::new() } else { format!(" in the namespace {}", management.namespace) };
+            output::say(&format!("No {} found{place}.", resource.plural));
+            return Ok(());
+        }
+        Ok(output::data(&table.text(wide, self.all_namespaces))?)
+    }
+
+    async fn releases(&self, management: &Management) -> Result<Exit, Failure> {
+        let mut releases = summaries(management).await?;
+        if let Some(name) = &self.name {
+            releases.retain(|release| release.version.as_str() == name);
+            if releases.is_empty() {
+                return Err(Error::NoRelease { name: name.clone() }.into());
+            }
+        }
+        match Shown::from(self.output) {
+            Shown::Table { .. } => print(&releases)?,
+            Shown::Names => {
+                for release in &releases {
+                    output::data(&format!("release/{}", release.version))?;
+                }
+            }
+            Shown::Document(format) => {
+                output::document(format, &Document::new("ReleaseList", ReleaseList { items: releases }))?;
+            }
+        }
+        Ok(Exit::Done)
+    }
+}
+
+/// What kubectl asks for, too.
+const AS_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
+
+/// The plural with its group.
+fn qualified(resource: &ApiResource) -> String {
+    format!("{}.{}", resource.kind.to_lowercase(), resource.group)
+}
+
+/// A list that the server has put into columns.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Table {
+    column_definitions: Vec<Column>,
+    #[serde(default)]
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Column {
+    name: String,
+    /// Above 0: for those who want to see more.
+    #[serde(default)]
+    priority: i32,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    cells: Vec<Value>,
+    #[serde(default)]
+    object: Value,
+}
+
+impl Table {
+    fn text(&self, wide: bool, namespaces: bool) -> String {
+        let shown = |column: &Column| wide || column.priority == 0;
+        let columns = self.column_definitions.iter().filter(|column| shown(column));
+        let header = namespaces.then(|| "NAMESPACE".to_owned()).into_iter();
+        let header: Vec<String> = header.chain(columns.map(|column| column.name.to_uppercase())).collect();
+        let rows = self.rows.iter().map(|row| {
+            let namespace = || row.object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
+            let cells = row.cells.iter().zip(&self.column_definitions).filter(|(_, column)| shown(column));
+            let cells = cells.map(|(value, _)| match value {
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            });
+            namespaces.then(namespace).into_iter().chain(cells).collect()
+        });
+        output::table(&header.iter().map(String::as_str).collect::<Vec<_>>(), rows)
+    }
+}
+
+/// Something that is not there.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("there is no release {name}")]
+    NoRelease { name: String },
+}
+
+impl Explained for Error {
+    fn kind(&self) -> Kind {
+        Kind::User
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("windlass release list".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_for_those_who_want_more_are_shown_to_them_only() {
+        let table: Table = serde_json::from_value(json!({
+            "columnDefinitions": [{"name": "Name"}, {"name": "Count"}, {"name": "Id", "priority": 1}],
+            "rows": [{"cells": ["a", 1, "x"], "object": {"metadata": {"namespace": "north"}}}, {"cells": ["b", null, "y"]}],
+        }))
+        .unwrap();
+        assert_eq!(table.text(false, false), "NAME   COUNT\na      1\nb");
+        assert_eq!(table.text(true, false), "NAME   COUNT   ID\na      1       x\nb              y");
+        assert_eq!(table.text(false, true), "NAMESPACE   NAME   COUNT\nnorth       a      1\n            b");
+    }
+}

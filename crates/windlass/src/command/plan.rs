@@ -1,0 +1,231 @@
+//! `windlass plan`: what an upgrade would do, and what would hold it now.
+
+use serde::Serialize;
+use windlass_api::name::{ClusterName, NamespacedName};
+use windlass_api::version::VersionPrefix;
+use windlass_controller::reconcile::preview::Preview;
+use windlass_plan::check::{Finding, Severity};
+use windlass_plan::planner::Record;
+use windlass_plan::report::StageReport;
+use windlass_plan::step::Stage;
+use windlass_rehearse::preview::{self, Foreseen, preview};
+use windlass_rehearse::rehearsal::Request;
+use windlass_runtime::chance::Seed;
+
+use crate::client::Connection;
+use crate::error::{Exit, Explained, Failure, Kind};
+use crate::output::{self, Document, Format};
+use crate::snapshot;
+
+use super::block_on;
+use super::rehearse::restore;
+
+/// Show what an upgrade would do: packages, control plane and workers, and what would hold it now
+///
+/// The clusters are read once, and the controllers are asked, on a copy in this process, what they would do. Nothing is
+/// changed.
+#[derive(clap::Args)]
+pub struct Plan {
+    /// The cluster
+    cluster: ClusterName,
+    /// The release, or the beginning of its version
+    #[arg(long, value_name = "RELEASE")]
+    to: VersionPrefix,
+    /// End with code 2 if there is something to change
+    #[arg(long)]
+    detailed_exitcode: bool,
+    /// Write it as a document instead, for scripts
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Format>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Plan {
+    /// Plans, and shows it.
+    pub fn run(self) -> Result<Exit, Failure> {
+        let report = plan(&self.connection, &self.cluster, &self.to)?;
+        let exit = match report.changes() {
+            _ if report.findings.iter().any(|finding| finding.severity == Severity::Fatal) => Exit::Refused,
+            true if self.detailed_exitcode => Exit::Changes,
+            true | false => Exit::Done,
+        };
+        if let Some(format) = self.output {
+            output::document(format, &Document::new("PlanReport", report))?;
+            return Ok(exit);
+        }
+        output::data(&report.text())?;
+        if report.changes() && exit != Exit::Refused {
+            output::note(&format!("Next: windlass rehearse {} --to {}", self.cluster, self.to));
+        }
+        Ok(exit)
+    }
+}
+
+/// Reads the clusters, then plans without them.
+pub fn plan(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) -> Result<PlanReport, Failure> {
+    let (snapshot, namespace) = block_on(async {
+        let management = connection.open().await?;
+        management.cluster(cluster).await?;
+        Ok((snapshot::read(&management).await?, management.namespace))
+    })?;
+    // Nothing random happens before the first step.
+    let seed = Seed(0);
+    let world = restore(&snapshot, seed)?;
+    let subject = NamespacedName { namespace, name: cluster.clone().into() };
+    let request = Request::new(subject, to.as_str(), seed, snapshot.taken_at);
+    match preview(&world, &request).map_err(Error::Preview)? {
+        Foreseen::Planned(preview) => Ok(PlanReport::of(*preview, to)),
+        Foreseen::Refused { why } => Err(Error::Refused { cluster: cluster.clone(), to: to.clone(), why }.into()),
+    }
+}
+
+/// What an upgrade would do.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PlanReport {
+    cluster: String,
+    namespace: String,
+    /// The update that would begin, or that runs and comes first; none if there is nothing to do.
+    update: Option<Update>,
+    /// The release that it leads to.
+    to: String,
+    /// Why that one.
+    why: String,
+    release_digest: String,
+    /// What the whole update may do. It is what `ClusterUpdate.spec.envelopeDigest` will say.
+    pub envelope_digest: String,
+    stages: Vec<StageReport>,
+    exemptions: Vec<String>,
+    findings: Vec<Finding>,
+}
+
+/// An update.
+#[derive(Serialize)]
+struct Update {
+    name: String,
+    from: String,
+}
+
+impl PlanReport {
+    fn of(preview: Preview, hint: &VersionPrefix) -> Self {
+        let Preview { input, planned, findings } = preview;
+        let to = &input.target.release.distribution;
+        let why = match (hint.is_all_of(to), hint.matches(to)) {
+            (true, _) => format!("{hint} was asked for"),
+            (false, true) => format!("{hint} was asked for, and this is the newest release that begins so"),
+            (false, false) => format!("the update to it is not done yet; {hint} would come after it"),
+        };
+        let update = match planned.record {
+            Some(Record::Begin { name, from, .. }) => Some(Update { name: name.to_string(), from: from.distribution }),
+            Some(Record::Resumed | Record::Succeeded | Record::Failed { .. }) | None => None,
+        };
+        Self {
+            cluster: input.target.cluster.name.to_string(),
+            namespace: input.target.cluster.namespace.to_string(),
+            update,
+            to: to.to_string(),
+            why,
+            release_digest: planned.envelope.release_digest.clone(),
+            envelope_digest: planned.envelope.digest(),
+            stages: planned.report.stages,
+            exemptions: planned.report.exemptions,
+            findings,
+        }
+    }
+
+    /// Whether there is anything to change.
+    fn changes(&self) -> bool {
+        self.stages.iter().any(|stage| !stage.changes.is_empty())
+    }
+
+    fn text(&self) -> String {
+        if !self.changes() && self.findings.is_empty() {
+            return format!("{} is at {}: nothing to do.", self.cluster, self.to);
+        }
+        let from = self.update.as_ref().map(|update| format!("{} -> ", update.from)).unwrap_or_default();
+        let mut lines = vec![format!("Plan {}: {from}{}", self.cluster, self.to), format!("  why: {}", self.why)];
+        for (stage, number) in self.stages.iter().zip(1..) {
+            lines.extend(stage_lines(number, stage));
+        }
+        if !self.exemptions.is_empty() {
+            lines.push("\nTolerated for a while".to_owned());
+            lines.extend(self.exemptions.iter().map(|exemption| format!("  {exemption}")));
+        }
+        if !self.findings.is_empty() {
+            lines.push("\nFindings".to_owned());
+            lines.extend(self.findings.iter().map(|finding| {
+                let Finding { id, severity, object, message } = finding;
+                format!("  {severity:?} {id} {object}: {message}")
+            }));
+        }
+        lines.push(format!("\nEnvelope {}", self.envelope_digest));
+        lines.push(self.summary());
+        lines.join("\n")
+    }
+
+    /// The whole in one line.
+    fn summary(&self) -> String {
+        let of = |stage: Stage| self.stages.iter().filter(move |report| report.stage == stage);
+        let count = |stage| of(stage).map(|report| report.changes.len()).sum::<usize>();
+        let held = self.stages.iter().filter(|stage| !stage.blocked.is_empty() && !stage.changes.is_empty()).count();
+        format!(
+            "Plan: {} of packages, {} of the control plane, {} of the workers; {held} of {} stages would wait first.",
+            changes(count(Stage::Packages)),
+            changes(count(Stage::ControlPlane)),
+            changes(count(Stage::Workers)),
+            self.stages.len(),
+        )
+    }
+}
+
+fn changes(count: usize) -> String {
+    match count {
+        1 => "1 change".to_owned(),
+        count => format!("{count} changes"),
+    }
+}
+
+fn stage_lines(number: u32, stage: &StageReport) -> Vec<String> {
+    let mut lines = vec![format!("\n{number} {}", stage.stage)];
+    if stage.changes.is_empty() {
+        lines.push("  nothing to change".to_owned());
+    }
+    lines.extend(stage.changes.iter().map(|change| format!("  {change}")));
+    lines.extend(stage.blocked.iter().map(|blocked| format!("  waits: {blocked}")));
+    lines
+}
+
+/// There is no plan.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{cluster} cannot be upgraded to {to}: {why}")]
+    Refused { cluster: ClusterName, to: VersionPrefix, why: String },
+    #[error("cannot plan")]
+    Preview(#[source] preview::Error),
+}
+
+impl Explained for Error {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Refused { .. } => Kind::User,
+            Self::Preview(_) => Kind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Refused { cluster, to, .. } => {
+                format!("windlass release list, or windlass release path {cluster} --to {to}")
+            }
+            Self::Preview(_) => "windlass status, which shows what is known of the cluster".to_owned(),
+        })
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::Refused { .. } => Exit::Refused,
+            Self::Preview(_) => Exit::Failed,
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! `windlass rehearse`: the whole upgrade, before it is begun, in a world of its own.
+
+use windlass_api::name::{ClusterName, NamespacedName};
+use windlass_api::version::VersionPrefix;
+use windlass_plan::gate::Gate;
+use windlass_rehearse::rehearsal::{self, Rehearsal, Request, Verdict, rehearse};
+use windlass_rehearse::snapshot::{RestoreError, Snapshot};
+use windlass_runtime::chance::Seed;
+use windlass_runtime::virtual_time::run_virtual;
+use windlass_sim::durations::Durations;
+use windlass_sim::world::{Settings, World};
+
+use crate::client::Connection;
+use crate::error::{Exit, Explained, Failure, Kind};
+use crate::output::{self, Document, Format};
+use crate::snapshot;
+
+use super::block_on;
+
+/// Rehearse an upgrade: see what would happen, and when, before it is begun
+///
+/// The clusters are read once; the rehearsal then runs in this process, by the controllers that would do the upgrade, on
+/// simulated machines and in virtual time. Nothing real is changed. The same seed gives the same rehearsal.
+#[derive(clap::Args)]
+pub struct Rehearse {
+    /// The cluster
+    cluster: ClusterName,
+    /// The release, or the beginning of its version
+    #[arg(long, value_name = "RELEASE")]
+    to: VersionPrefix,
+    /// Decides everything random
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Leave a safety rule out, to see what it is for
+    #[arg(long, value_name = "GATE")]
+    without_gate: Vec<Gate>,
+    /// Write it as a document instead, for scripts
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Format>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Rehearse {
+    /// Reads the clusters, then rehearses without them.
+    pub fn run(self) -> Result<Exit, Failure> {
+        let (snapshot, namespace) = block_on(async {
+            let management = self.connection.open().await?;
+            management.cluster(&self.cluster).await?;
+            Ok((snapshot::read(&management).await?, management.namespace))
+        })?;
+        let seed = Seed(self.seed);
+        let world = restore(&snapshot, seed)?;
+        let cluster = NamespacedName { namespace, name: self.cluster.clone().into() };
+        let mut request = Request::new(cluster, self.to.as_str(), seed, snapshot.taken_at);
+        request.without_gates = self.without_gate;
+        let rehearsal = rehearse(&world, &request).map_err(Error::Rehearse)?;
+        let exit = exit(&rehearsal);
+        if let Some(format) = self.output {
+            output::document(format, &Document::new("RehearsalReport", rehearsal))?;
+            return Ok(exit);
+        }
+        output::data(&rehearsal.text())?;
+        if exit == Exit::Done {
+            output::note(&format!("Next: windlass upgrade {} --to {}", self.cluster, self.to));
+        }
+        Ok(exit)
+    }
+}
+
+/// A World with what was read in it. Nothing runs there.
+pub fn restore(snapshot: &Snapshot, seed: Seed) -> Result<World, Error> {
+    let restored = run_virtual(seed, snapshot.taken_at, |time| async move {
+        let settings = Settings { clock: time.clock, seed: time.seed, durations: Durations::default() };
+        snapshot.world(settings).await
+    });
+    restored.map_err(Error::Runtime)?.map_err(Error::Restore)
+}
+
+/// Reached, and nothing happened on the way that must never be.
+fn exit(rehearsal: &Rehearsal) -> Exit {
+    match rehearsal.verdict {
+        Verdict::Reached { .. } if rehearsal.violations.is_empty() => Exit::Done,
+        _ => Exit::OperationFailed,
+    }
+}
+
+/// There was no rehearsal.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot start the runtime of a simulated world")]
+    Runtime(#[source] std::io::Error),
+    #[error("cannot make a simulated world of what was read")]
+    Restore(#[source] RestoreError),
+    #[error("cannot rehearse")]
+    Rehearse(#[source] rehearsal::Error),
+}
+
+impl Explained for Error {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::Runtime(_) => Kind::Environment,
+            Self::Restore(_) | Self::Rehearse(_) => Kind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::Runtime(_) => "the same again, when this machine has threads to spare".to_owned(),
+            Self::Restore(_) | Self::Rehearse(_) => {
+                "the same again with another --seed, and a report of this".to_owned()
+            }
+        })
+    }
+}

@@ -1,0 +1,64 @@
+//! Real certificates and keys for the clusters of `up`: their APIs can be reached, so they must be worth something.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use windlass_api::name::{ClusterSecret, NamespacedName};
+use windlass_apiserver::listen;
+use windlass_apiserver::listen::tls::{Authority, SigningKey};
+use windlass_controller::access::{KeyError, KeyMaker};
+
+use super::wall_now;
+
+/// The keys of a kubeadm Secret.
+const CERTIFICATE: &str = "tls.crt";
+const PRIVATE_KEY: &str = "tls.key";
+
+/// The authority of each cluster's API: the Secret `<cluster>-ca` and the listener have the same. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Authorities(Arc<Mutex<BTreeMap<NamespacedName, Arc<Authority>>>>);
+
+impl Authorities {
+    /// The authority of a cluster; a new one for a new cluster.
+    pub fn of(&self, cluster: &NamespacedName) -> Result<Arc<Authority>, listen::Error> {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(authority) = all.get(cluster) {
+            return Ok(Arc::clone(authority));
+        }
+        let authority = Arc::new(Authority::new(wall_now())?);
+        all.insert(cluster.clone(), Arc::clone(&authority));
+        Ok(authority)
+    }
+
+    /// The cluster is gone: another one of its name trusts nobody that this one did.
+    pub fn forget(&self, cluster: &NamespacedName) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(cluster);
+    }
+}
+
+impl KeyMaker for Authorities {
+    fn make(&self, cluster: &NamespacedName, secret: ClusterSecret) -> Result<BTreeMap<String, Vec<u8>>, KeyError> {
+        let failed = |why: String| KeyError { cluster: cluster.clone(), secret, why };
+        let pair = |certificate: &str, key: String| {
+            BTreeMap::from([
+                (CERTIFICATE.to_owned(), certificate.as_bytes().to_vec()),
+                (PRIVATE_KEY.to_owned(), key.into_bytes()),
+            ])
+        };
+        match secret {
+            ClusterSecret::CertificateAuthority => {
+                let authority = self.of(cluster).map_err(|error| failed(error.to_string()))?;
+                Ok(pair(authority.certificate_pem(), authority.key_pem()))
+            }
+            ClusterSecret::Etcd | ClusterSecret::FrontProxy => {
+                let authority = Authority::new(wall_now()).map_err(|error| failed(error.to_string()))?;
+                Ok(pair(authority.certificate_pem(), authority.key_pem()))
+            }
+            ClusterSecret::ServiceAccount => {
+                let key = SigningKey::new().map_err(|error| failed(error.to_string()))?;
+                Ok(pair(&key.public_pem, key.private_pem))
+            }
+            ClusterSecret::Kubeconfig => Err(failed("it is written by Cluster API".to_owned())),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The World of `up`, with Windlass on it, on a thread and a clock of its own.
+
+use std::io;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::thread;
+
+use tokio::sync::oneshot;
+use windlass_apiserver::ApiServer;
+use windlass_plan::gate::Gates;
+use windlass_rehearse::assembly::{self, Assembly};
+use windlass_rehearse::crash::Crashes;
+use windlass_runtime::chance::Seed;
+use windlass_runtime::virtual_time::{Virtual, run_paced};
+use windlass_sim::durations::Durations;
+use windlass_sim::timeline::Recorder;
+use windlass_sim::world::{self, World};
+
+use super::doors::Listening;
+use super::keys::Authorities;
+use super::wall_now;
+
+/// How much of its story a World remembers that may run for days: the latest few hundred updates.
+const EVENTS_MAX: usize = 10_000;
+
+/// A World that runs. Dropping it stops it.
+pub struct Running {
+    ready: oneshot::Receiver<Result<ApiServer, world::Error>>,
+    ended: oneshot::Receiver<()>,
+    _stop: oneshot::Sender<()>,
+}
+
+impl Running {
+    /// Starts it. Its time goes so many `times` as fast as ours.
+    pub fn start(times: NonZeroU32, doors: Listening, keys: Authorities) -> io::Result<Self> {
+        let (became_ready, ready) = oneshot::channel();
+        let (alive, ended) = oneshot::channel();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let now = wall_now();
+        // Two runs should not give two objects the same uid, so the seed is the time of the start.
+        let seed = Seed(u64::try_from(now.as_microsecond()).unwrap_or_default());
+        let body = move || {
+            // Dropped when the thread ends, in whichever way: that is what it says.
+            let _alive = alive;
+            run_paced(seed, now, times, |time| live(time, doors, keys, became_ready, stopped))
+        };
+        thread::Builder::new().name("windlass-world".into()).spawn(body)?;
+        Ok(Self { ready, ended, _stop: stop })
+    }
+
+    /// Its management API, once it is furnished; `None` if it broke down before.
+    pub async fn management(&mut self) -> Option<Result<ApiServer, world::Error>> {
+        (&mut self.ready).await.ok()
+    }
+
+    /// Resolves if it ends by itself, which it never should.
+    pub async fn ended(&mut self) {
+        // The sender never sends.
+        drop((&mut self.ended).await);
+    }
+}
+
+async fn live(
+    time: Virtual,
+    doors: Listening,
+    keys: Authorities,
+    ready: oneshot::Sender<Result<ApiServer, world::Error>>,
+    stopped: oneshot::Receiver<()>,
+) {
+    let settings = world::Settings { clock: time.clock, seed: time.seed, durations: Durations::default() };
+    let world = match World::recorded_by(settings, Recorder::remembering(EVENTS_MAX)).await {
+        Ok(world) => world,
+        Err(error) => {
+            // Whoever waited is gone, or is told.
+            drop(ready.send(Err(error)));
+            return;
+        }
+    };
+    let settings = assembly::Settings {
+        gates: Gates::all(),
+        doors: Arc::new(doors),
+        keys: Arc::new(keys),
+        crashes: Crashes::none(),
+        trace: None,
+    };
+    let assembly = Assembly::new(world, settings);
+    drop(ready.send(Ok(assembly.world().management().clone())));
+    assembly
+        .run(async {
+            // It never sends: it is dropped to stop.
+            drop(stopped.await);
+        })
+        .await;
+}

@@ -1,0 +1,126 @@
+//! The releases that a management cluster has, as people choose among them.
+
+use serde::Serialize;
+use windlass_api::kind::virtual_machine::VirtualMachineImage;
+use windlass_api::version::KubernetesVersion;
+use windlass_plan::release::{Release, ReleaseError};
+use windlass_plan::resolve::Refusal;
+
+use crate::client::{self, Management};
+use crate::error::{Exit, Explained, Kind};
+use crate::output;
+
+/// All releases there are, oldest first. Of images that should be one and cannot be read, people are told.
+pub async fn all(management: &Management) -> Result<Vec<Release>, client::Error> {
+    let images: Vec<VirtualMachineImage> = management.all("machine images").await?;
+    let mut releases = Vec::new();
+    for image in &images {
+        match Release::from_image(image) {
+            Ok(release) => releases.push(release),
+            // An image of something else.
+            Err(ReleaseError::NoDistribution { .. }) => {}
+            Err(error) => output::warning(&format!("{error}; it is left out")),
+        }
+    }
+    releases.sort_by(|a, b| a.distribution.cmp(&b.distribution).then_with(|| a.image.cmp(&b.image)));
+    Ok(releases)
+}
+
+/// The newest of all, for those who say nothing else. A pre-release is for those who ask for it.
+pub fn newest(releases: &[Release]) -> Result<&Release, Error> {
+    let finished = releases.iter().filter(|release| release.distribution.pre_release().is_none());
+    finished.max_by(|a, b| a.distribution.cmp(&b.distribution)).ok_or(Error::None)
+}
+
+/// A release in a few words.
+#[derive(Debug, Clone, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Summary {
+    /// The version of the whole.
+    pub version: KubernetesVersion,
+    /// The version of Kubernetes in it.
+    pub kubernetes: KubernetesVersion,
+    /// The tag of etcd's image.
+    pub etcd: String,
+    /// What comes with it, and in which version.
+    pub addons: Vec<Addon>,
+    /// The machine image that it is on.
+    pub image: String,
+    /// What tells it from all others.
+    pub digest: String,
+}
+
+/// What comes with a release.
+#[derive(Debug, Clone, Serialize)]
+pub struct Addon {
+    /// Its name.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
+
+impl From<&Release> for Summary {
+    fn from(release: &Release) -> Self {
+        let addon = |(name, addon): (&_, &windlass_plan::release::AddonRelease)| Addon {
+            name: ToString::to_string(name),
+            version: addon.version.clone(),
+        };
+        Self {
+            version: release.distribution.clone(),
+            kubernetes: release.kubernetes.clone(),
+            etcd: release.etcd.tag.clone(),
+            addons: release.addons.iter().map(addon).collect(),
+            image: release.image.to_string(),
+            digest: release.digest().to_owned(),
+        }
+    }
+}
+
+/// There is no such release, or no way to it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("the management cluster has no releases: no machine image says what is on it")]
+    None,
+    #[error(transparent)]
+    Refused(Box<Refusal>),
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
+    }
+}
+
+impl Explained for Error {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::None => Kind::Environment,
+            Self::Refused(_) => Kind::User,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::None => "kubectl get virtualmachineimages".to_owned(),
+            Self::Refused(_) => "windlass release list".to_owned(),
+        })
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::None => Exit::Failed,
+            Self::Refused(refusal) => match &**refusal {
+                Refusal::Downgrade { .. }
+                | Refusal::SkippedMinor { .. }
+                | Refusal::OtherMajor { .. }
+                | Refusal::NoPath { .. } => Exit::Refused,
+                Refusal::Hint(_)
+                | Refusal::FullVersion(_)
+                | Refusal::Nothing { .. }
+                | Refusal::NoMatch { .. }
+                | Refusal::NoRelease { .. }
+                | Refusal::HintMismatch { .. } => Exit::Failed,
+            },
+        }
+    }
+}

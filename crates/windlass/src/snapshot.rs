@@ -1,0 +1,108 @@
+//! What `plan` and `rehearse` start from: a management cluster and its workload clusters, read once over their APIs.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Pod;
+use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt as _};
+use serde_json::Value;
+use windlass_api::name::NamespacedName;
+use windlass_controller::access::{ConnectError, Etcd, EtcdError, Member, WorkloadCluster, Workloads};
+use windlass_rehearse::snapshot::{Snapshot, TakeError, take};
+
+use crate::access::from_kubeconfig;
+use crate::client::Management;
+use crate::error::{Explained, Kind};
+use crate::output;
+
+/// Reads everything that an update depends on. What cannot be read, people are told of.
+pub async fn read(management: &Management) -> Result<Snapshot, Error> {
+    let mut snapshot = take(&management.client, &OverKubeconfig, wall_now()).await.map_err(Error::Take)?;
+    // A cluster whose clock runs ahead of ours must not see its objects come from the future.
+    if let Some(newest) = snapshot.management.iter().filter_map(newest).max() {
+        snapshot.taken_at = snapshot.taken_at.max(newest);
+    }
+    for gap in &snapshot.gaps {
+        output::warning(&format!("{} could not be read: {}", gap.what, gap.why));
+    }
+    Ok(snapshot)
+}
+
+/// The last time that something is said to have happened to an object.
+fn newest(object: &Value) -> Option<Timestamp> {
+    let created = object["metadata"]["creationTimestamp"].as_str();
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    let changed = conditions.filter_map(|condition| condition["lastTransitionTime"].as_str());
+    changed.chain(created).filter_map(|text| text.parse().ok()).max()
+}
+
+#[allow(clippy::disallowed_methods, reason = "the binary is where real time is injected")]
+fn wall_now() -> Timestamp {
+    Timestamp::now()
+}
+
+/// Connects to workload clusters as anybody with their kubeconfig can.
+struct OverKubeconfig;
+
+impl Workloads for OverKubeconfig {
+    fn connect<'a>(
+        &'a self,
+        cluster: &'a NamespacedName,
+        kubeconfig: &'a [u8],
+    ) -> BoxFuture<'a, Result<WorkloadCluster, ConnectError>> {
+        Box::pin(async move {
+            let client =
+                from_kubeconfig(kubeconfig).await.map_err(|why| ConnectError { cluster: cluster.clone(), why })?;
+            let etcd = Arc::new(EtcdPods(client.clone()));
+            Ok(WorkloadCluster { client, etcd })
+        })
+    }
+}
+
+/// The members of etcd as their pods show them. Who only reads a cluster has no other way to ask etcd.
+struct EtcdPods(Client);
+
+impl Etcd for EtcdPods {
+    fn members(&self) -> BoxFuture<'_, Result<Vec<Member>, EtcdError>> {
+        Box::pin(async move {
+            let pods: Api<Pod> = Api::namespaced(self.0.clone(), "kube-system");
+            let listed = pods.list(&ListParams::default().labels("component=etcd")).await;
+            let listed = listed.map_err(|error| EtcdError(error.to_string()))?;
+            Ok((1..).zip(&listed.items).map(|(id, pod)| member(id, pod)).collect())
+        })
+    }
+
+    fn remove(&self, _: u64) -> BoxFuture<'_, Result<(), EtcdError>> {
+        Box::pin(std::future::ready(Err(EtcdError("a snapshot changes nothing".to_owned()))))
+    }
+
+    fn move_leader(&self, _: u64) -> BoxFuture<'_, Result<(), EtcdError>> {
+        Box::pin(std::future::ready(Err(EtcdError("a snapshot changes nothing".to_owned()))))
+    }
+}
+
+fn member(id: u64, pod: &Pod) -> Member {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    let healthy = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
+    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+    Member { id, name: node.unwrap_or_else(|| pod.name_any()), learner: false, healthy, leader: id == 1 }
+}
+
+/// There is nothing to start from.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("cannot take a snapshot")]
+    Take(#[source] TakeError),
+}
+
+impl Explained for Error {
+    fn kind(&self) -> Kind {
+        Kind::Environment
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some("windlass get clusters, which shows whether the management cluster answers".to_owned())
+    }
+}

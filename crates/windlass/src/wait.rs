@@ -1,0 +1,222 @@
+//! Waiting until a cluster is what it was asked to be.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures::{Stream, StreamExt as _};
+use kube::runtime::{WatchStreamExt as _, watcher};
+use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
+use windlass_api::name::ClusterName;
+
+use crate::client::Management;
+use crate::error::{Exit, Explained, Kind};
+use crate::output;
+use crate::progress::{HEARTBEAT, Progress};
+
+/// Whether to wait, and how long.
+#[derive(clap::Args)]
+pub struct Patience {
+    /// Wait until the cluster runs as asked for
+    #[arg(long)]
+    wait: bool,
+    /// Give up waiting after this long; the work goes on
+    #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration, requires = "wait")]
+    timeout: Duration,
+}
+
+/// A time as people write it: `90s`, `10m`, `1h30m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
+    parsed.filter(|time| !time.is_zero()).ok_or_else(|| "accepted are times such as 90s, 10m or 1h30m".to_owned())
+}
+
+/// How a cluster is doing, to somebody who waits for it.
+#[derive(Debug, PartialEq, Eq)]
+enum Seen {
+    Reached,
+    Failed(String),
+    Going(String),
+}
+
+impl Patience {
+    /// Waits, if that is wanted, until the cluster is what it was asked to be in this generation of it, or a later one.
+    pub async fn wait(
+        &self,
+        management: &Management,
+        name: &ClusterName,
+        generation: i64,
+    ) -> Result<Option<TanzuKubernetesCluster>, Error> {
+        if !self.wait {
+            return Ok(None);
+        }
+        let changes =
+            watcher::watch_object(management.api::<TanzuKubernetesCluster>(), name.as_str()).default_backoff();
+        let mut progress = Progress::new(name.to_string());
+        let ended = tokio::select! {
+            biased;
+            _ = tokio::signal::ctrl_c() => Err(Error::Interrupted { cluster: name.clone() }),
+            () = tokio::time::sleep(self.timeout) => {
+                Err(Error::TimedOut { cluster: name.clone(), after: self.timeout })
+            }
+            ended = follow(changes, name, generation, &mut progress) => ended,
+        };
+        progress.end();
+        ended.map(Some)
+    }
+}
+
+async fn follow(
+    changes: impl Stream<Item = Result<Option<TanzuKubernetesCluster>, watcher::Error>>,
+    name: &ClusterName,
+    generation: i64,
+    progress: &mut Progress,
+) -> Result<TanzuKubernetesCluster, Error> {
+    let mut changes = pin!(changes);
+    loop {
+        let change = tokio::select! {
+            biased;
+            change = changes.next() => change,
+            () = tokio::time::sleep(HEARTBEAT) => {
+                progress.beat();
+                continue;
+            }
+        };
+        let cluster = match change {
+            Some(Ok(Some(cluster))) => cluster,
+            Some(Ok(None)) => return Err(Error::Gone { cluster: name.clone() }),
+            // It is tried again, with longer and longer pauses.
+            Some(Err(error)) => {
+                progress.tell(&format!("not watched: {error}"));
+                continue;
+            }
+            None => return Err(Error::Ended { cluster: name.clone() }),
+        };
+        match judge(&cluster, generation) {
+            Seen::Reached => return Ok(cluster),
+            Seen::Failed(why) => return Err(Error::Failed { cluster: name.clone(), why }),
+            Seen::Going(how) => progress.tell(&how),
+        }
+    }
+}
+
+/// A status counts only if it is about what was asked for.
+fn judge(cluster: &TanzuKubernetesCluster, generation: i64) -> Seen {
+    let status = cluster.status.as_ref();
+    let current = status.and_then(|status| status.observed_generation).is_some_and(|seen| seen >= generation);
+    let Some(status) = status.filter(|_| current) else {
+        return Seen::Going("not looked at yet".to_owned());
+    };
+    let Some(phase) = status.phase else {
+        return Seen::Going("looked at".to_owned());
+    };
+    let waiting_for = status.waiting_for.as_deref().filter(|text| !text.is_empty());
+    match phase {
+        // An update that is about to begin has not changed the phase yet, but the version says so.
+        Phase::Running if status.version == cluster.spec.distribution.full_version => Seen::Reached,
+        Phase::Failed | Phase::UpdateFailed => Seen::Failed(waiting_for.unwrap_or(phase.as_str()).to_owned()),
+        Phase::Running | Phase::Creating | Phase::Unhealthy | Phase::Updating | Phase::Deleting => {
+            let why = waiting_for.map(|text| format!(", waiting for: {text}")).unwrap_or_default();
+            Seen::Going(format!("{}{why}", phase.as_str()))
+        }
+    }
+}
+
+/// What was waited for did not come.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("{cluster} is not there yet after {}; the work goes on", brief(*after))]
+    TimedOut { cluster: ClusterName, after: Duration },
+    #[error("stopped waiting for {cluster}; the work goes on")]
+    Interrupted { cluster: ClusterName },
+    #[error("{cluster} did not become what it was asked to be: {why}")]
+    Failed { cluster: ClusterName, why: String },
+    #[error("{cluster} was deleted")]
+    Gone { cluster: ClusterName },
+    #[error("the watch on {cluster} ended")]
+    Ended { cluster: ClusterName },
+}
+
+fn brief(time: Duration) -> String {
+    jiff::SignedDuration::try_from(time).map_or_else(|_| format!("{time:?}"), output::took)
+}
+
+impl Explained for Error {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::TimedOut { .. } | Self::Failed { .. } => Kind::Environment,
+            Self::Interrupted { .. } | Self::Gone { .. } => Kind::User,
+            Self::Ended { .. } => Kind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        match self {
+            Self::TimedOut { cluster, .. }
+            | Self::Interrupted { cluster }
+            | Self::Failed { cluster, .. }
+            | Self::Ended { cluster } => Some(format!("windlass status {cluster}")),
+            Self::Gone { .. } => Some("windlass get clusters".to_owned()),
+        }
+    }
+
+    fn exit(&self) -> Exit {
+        match self {
+            Self::TimedOut { .. } => Exit::TimedOut,
+            Self::Interrupted { .. } => Exit::Interrupted,
+            Self::Failed { .. } | Self::Gone { .. } => Exit::OperationFailed,
+            Self::Ended { .. } => Exit::Failed,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(status: &serde_json::Value, seen: &Seen) {
+        let cluster = serde_json::from_value(json!({
+            "apiVersion": "run.tanzu.vmware.com/v1alpha1",
+            "kind": "TanzuKubernetesCluster",
+            "metadata": {"name": "my-tkc", "generation": 2},
+            "spec": {
+                "distribution": {"version": "v1.17", "fullVersion": "v1.17.4+vmware.1-guest.1"},
+                "topology": {
+                    "controlPlane": {"count": 1, "class": "small", "storageClass": "fast"},
+                    "workers": {"count": 1, "class": "small", "storageClass": "fast"},
+                },
+            },
+            "status": status,
+        }));
+        assert_eq!(judge(&cluster.unwrap(), 2), *seen, "{status}");
+    }
+
+    #[test]
+    fn a_cluster_is_reached_when_it_runs_what_was_asked_for_last() {
+        let (old, new) = ("v1.16.7+vmware.1-guest.1", "v1.17.4+vmware.1-guest.1");
+        let going = |how: &str| Seen::Going(how.to_owned());
+        check(&json!({}), &going("not looked at yet"));
+        check(&json!({"observedGeneration": 1, "phase": "running", "version": new}), &going("not looked at yet"));
+        check(&json!({"observedGeneration": 2, "phase": "running", "version": old}), &going("running"));
+        check(
+            &json!({"observedGeneration": 2, "phase": "updating", "version": old, "waitingFor": "Job update-7"}),
+            &going("updating, waiting for: Job update-7"),
+        );
+        check(&json!({"observedGeneration": 2, "phase": "running", "version": new}), &Seen::Reached);
+        check(
+            &json!({"observedGeneration": 2, "phase": "updateFailed", "version": old, "waitingFor": "a person"}),
+            &Seen::Failed("a person".to_owned()),
+        );
+    }
+
+    #[test]
+    fn times_are_written_as_people_do() {
+        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5_400)));
+        for text in ["", "10", "0s", "-5m", "soon"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+}
