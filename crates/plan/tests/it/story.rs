@@ -1,6 +1,6 @@
 //! Whole lives of clusters, as texts that are read before they are committed.
 //!
-//! `UPDATE_GOLDEN=1 cargo test -p windlass-plan --test it` writes them anew.
+//! `WINDLASS_UPDATE=1 cargo test -p windlass-plan --test it` writes them anew.
 #![allow(clippy::disallowed_methods, reason = "a golden is a file")]
 
 use std::fmt::Write;
@@ -98,11 +98,11 @@ fn said(planned: &Planned) -> Vec<String> {
 
 fn assert_golden(name: &str, story: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden").join(name);
-    if std::env::var_os("UPDATE_GOLDEN").is_some_and(|update| update == "1") {
+    if std::env::var_os("WINDLASS_UPDATE").is_some_and(|update| update == "1") {
         std::fs::write(&path, story).unwrap();
     }
     let golden = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(golden == story, "{name} is another story now; UPDATE_GOLDEN=1 writes it anew\n{story}");
+    assert!(golden == story, "{name} is another story now; WINDLASS_UPDATE=1 writes it anew\n{story}");
 }
 
 fn assert_at_rest(fake: &Fake) {
