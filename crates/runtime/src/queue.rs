@@ -67,10 +67,6 @@ pub(crate) struct Queue {
     jitter: Chance,
     /// How long a key waits for its own writes to be seen.
     patience: Duration,
-    /// A key is taken again only so long after it finished, whatever changes: a burst of changes is then one turn more.
-    interval: Duration,
-    /// Keys that finished less than an interval ago, and until when that is remembered.
-    resting: BTreeSet<(Duration, Key)>,
     /// By rank and ticket: the rank is chance's (or nobody's), the ticket counts.
     ready: BTreeMap<(u64, u64), Key>,
     tickets: u64,
@@ -108,14 +104,12 @@ enum State {
 const TICK: Duration = Duration::from_millis(1);
 
 impl Queue {
-    pub fn new(order: Order, backoff: Backoff, jitter: Chance, patience: Duration, interval: Duration) -> Self {
+    pub fn new(order: Order, backoff: Backoff, jitter: Chance, patience: Duration) -> Self {
         Self {
             order,
             backoff,
             jitter,
             patience,
-            interval,
-            resting: BTreeSet::new(),
             ready: BTreeMap::new(),
             tickets: 0,
             timers: BTreeSet::new(),
@@ -145,11 +139,6 @@ impl Queue {
 
     /// Makes ready what waits for a time that has come, in the order of those times.
     pub fn wake(&mut self, now: Duration) {
-        while self.resting.first().is_some_and(|(until, _)| *until <= now) {
-            if let Some((_, key)) = self.resting.pop_first() {
-                self.forget_if_idle(&key, now);
-            }
-        }
         while let Some((at, key)) = self.timers.pop_first() {
             if at > now {
                 self.timers.insert((at, key));
@@ -212,16 +201,13 @@ impl Queue {
         }
         entry.writes.retain(|write| !write.is_seen());
         entry.failures = if ending == Ending::Failed { entry.failures.saturating_add(1) } else { 0 };
-        entry.not_before = now.saturating_add(self.interval);
-        if !self.interval.is_zero() {
-            self.resting.insert((entry.not_before, key.clone()));
-        }
+        entry.not_before = Duration::ZERO;
         let delay = match ending {
             Ending::Done => None,
             Ending::Again(delay) => Some(delay.max(TICK)),
             Ending::Failed => {
                 let delay = self.backoff.delay(entry.failures, &mut self.jitter);
-                entry.not_before = entry.not_before.max(now.saturating_add(delay.min(self.backoff.soonest)));
+                entry.not_before = now.saturating_add(delay.min(self.backoff.soonest));
                 Some(delay)
             }
         };
@@ -231,7 +217,7 @@ impl Queue {
         if again {
             self.add(key, now);
         }
-        self.forget_if_idle(key, now);
+        self.forget_if_idle(key);
         delay
     }
 
@@ -257,8 +243,8 @@ impl Queue {
         self.entries.entry(key.clone()).or_default().state = state;
     }
 
-    fn forget_if_idle(&mut self, key: &Key, now: Duration) {
-        let idle = |entry: &Entry| entry.state == State::Idle && entry.writes.is_empty() && entry.not_before <= now;
+    fn forget_if_idle(&mut self, key: &Key) {
+        let idle = |entry: &Entry| entry.state == State::Idle && entry.writes.is_empty();
         if self.entries.get(key).is_some_and(idle) {
             self.entries.remove(key);
         }

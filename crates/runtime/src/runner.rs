@@ -44,8 +44,6 @@ pub struct Options {
     pub order: Order,
     /// How many reconciles run at once.
     pub slots: usize,
-    /// How long a key is left alone after a reconcile, unless that asked for less: a burst of changes is then one more.
-    pub interval: Duration,
     /// How soon a failed reconcile is tried again.
     pub backoff: Backoff,
     /// How soon a failed watch is tried again.
@@ -66,7 +64,6 @@ impl Options {
             seed,
             order: Order::Fifo,
             slots: 16,
-            interval: Duration::ZERO,
             backoff: Backoff::RECONCILE,
             watch_backoff: Backoff::WATCH,
             patience: Duration::from_secs(10),

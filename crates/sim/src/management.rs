@@ -65,9 +65,6 @@ pub struct Management {
 /// How long after a lost race an object is looked at again, if its watch has not told of the change by then.
 const CONFLICT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long an object is left alone after it was looked at: Cluster API looks at each at most once a second.
-const INTERVAL: Duration = Duration::from_secs(1);
-
 impl Management {
     /// Runs all simulators until `stop`. What runs in pods then is killed.
     pub async fn run(self, stop: impl Future<Output = ()>) {
@@ -75,7 +72,6 @@ impl Management {
         let caches = watches.caches();
         let (processes, exits) = Processes::new(self.programs);
         let options = Options::new(self.clock.clone(), self.seed.child("management"));
-        let options = Options { interval: INTERVAL, ..options };
         let nodes = Nodes::default();
         let node_changes = wiring::nodes(&self.workloads, nodes.clone());
         let runner = watches.runner(options, &caches).triggers(exits).triggers(node_changes);

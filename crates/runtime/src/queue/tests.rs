@@ -6,7 +6,7 @@ const BACKOFF: Backoff =
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn queue(order: Order) -> Queue {
-    Queue::new(order, BACKOFF, Seed(1).stream("jitter"), PATIENCE, Duration::ZERO)
+    Queue::new(order, BACKOFF, Seed(1).stream("jitter"), PATIENCE)
 }
 
 fn fifo() -> Queue {
@@ -202,27 +202,4 @@ fn of_many_writes_to_one_cache_the_latest_is_waited_for() {
         queue.unpark();
         assert_eq!(take_all(&mut queue, 1).len(), taken, "seen up to {version}");
     }
-}
-
-#[test]
-fn a_key_rests_between_two_turns_and_is_forgotten_afterwards() {
-    let mut queue = Queue::new(Order::Fifo, BACKOFF, Seed(1).stream("jitter"), PATIENCE, at(5));
-    queue.add(&key("a"), at(10));
-    assert_eq!(take_all(&mut queue, 10), ["a"], "the first turn is at once");
-    queue.add(&key("a"), at(10));
-    queue.finish(&key("a"), Ending::Done, Vec::new(), at(11));
-    queue.add(&key("a"), at(12));
-    queue.add(&key("b"), at(12));
-    assert_eq!(take_all(&mut queue, 15), ["b"], "others do not wait for it");
-    assert_eq!(take_all(&mut queue, 16), ["a"], "and many changes are one turn");
-    queue.finish(&key("a"), Ending::Again(at(1)), Vec::new(), at(16));
-    assert_eq!(take_all(&mut queue, 17), ["a"], "what it asked for itself is not put off");
-
-    for name in ["a", "b"] {
-        queue.finish(&key(name), Ending::Done, Vec::new(), at(17));
-    }
-    queue.wake(at(21));
-    assert_eq!(queue.entries.len(), 2);
-    queue.wake(at(22));
-    assert!(queue.entries.is_empty() && queue.resting.is_empty());
 }

@@ -60,7 +60,7 @@ impl Engine {
         let jitter = options.seed.child(&name).stream("backoff");
         Self {
             unsynced: (0..watches.len()).collect(),
-            queue: Queue::new(options.order.clone(), options.backoff, jitter, options.patience, options.interval),
+            queue: Queue::new(options.order.clone(), options.backoff, jitter, options.patience),
             running: FuturesUnordered::new(),
             began: Instant::now(),
             summary: Summary::default(),
