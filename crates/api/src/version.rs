@@ -20,6 +20,7 @@
 //! ever compared for equality, and the name of a machine image (`photon-k8sd-v1.16.7-vmware.1-guest.1`), in which build
 //! metadata looks like a pre-release.
 
+pub mod facts;
 mod minor;
 mod order;
 mod parse;

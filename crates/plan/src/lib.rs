@@ -27,4 +27,3 @@ pub mod report;
 pub mod resolve;
 pub mod step;
 pub mod target;
-pub mod version_facts;

@@ -2,12 +2,11 @@
 
 use serde::Serialize;
 use windlass_api::kind::tanzu::Phase;
-use windlass_api::version::KubernetesVersion;
+use windlass_api::version::{KubernetesVersion, facts};
 
 use crate::gate::Blocked;
 use crate::planner::Case;
 use crate::step::Stage;
-use crate::version_facts;
 
 /// What is going on with a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -104,7 +103,7 @@ fn exemptions(case: &Case<'_>) -> Vec<String> {
     }
     let from = case.from.as_ref().and_then(|from| from.kubernetes.parse::<KubernetesVersion>().ok());
     if let Some(from) = from.filter(|from| from.minor() < to.minor()) {
-        if !version_facts::kubelet_uses_local_api_server(to) {
+        if !facts::kubelet_uses_local_api_server(to) {
             exemptions.push(format!(
                 "V1: while the control plane is replaced, kubelets of its new machines ({to}) may reach API servers of {from}; \
                  before 1.31 they know no other way, and no worker is replaced until all API servers are new"
@@ -115,7 +114,7 @@ fn exemptions(case: &Case<'_>) -> Vec<String> {
              have no older image, and no old node ever gets it"
         ));
     }
-    if !version_facts::joins_etcd_as_learner(to) {
+    if !facts::joins_etcd_as_learner(to) {
         exemptions.push(format!(
             "E1: each machine that joins the control plane counts in etcd before it has caught up; kubeadm {to} has no \
              learners (1.27), so one more failure in that window can cost the quorum"

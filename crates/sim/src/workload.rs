@@ -8,7 +8,6 @@ mod connection;
 mod daemon_set;
 mod deployment;
 mod etcd;
-mod facts;
 mod kubeadm;
 mod kubelet;
 mod life;

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use windlass_api::version::{KubernetesVersion, MinorVersion};
+use windlass_api::version::{KubernetesVersion, MinorVersion, facts};
 
 /// An exception to a rule.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ impl Exemption {
 /// The kubelet of a new control-plane machine.
 pub(super) const KUBELET_OF_NEW_CONTROL_PLANE: Exemption = Exemption {
     rule: "V1",
-    below: Some(MinorVersion { major: 1, minor: 31 }),
+    below: Some(facts::LOCAL_API_SERVER_SINCE),
     why: "below 1.31 the kubelet of a new control-plane machine reaches all API servers through the address of the cluster, \
           and some of them are older while the update that brought it runs",
 };
@@ -41,7 +41,7 @@ pub(super) const PROXY_OF_NEW_CONTROL_PLANE: Exemption = Exemption {
 /// A member that joins etcd at once as a voter.
 pub(super) const JOIN_AS_VOTER: Exemption = Exemption {
     rule: "E1",
-    below: Some(MinorVersion { major: 1, minor: 27 }),
+    below: Some(facts::ETCD_LEARNER_SINCE),
     why: "below 1.27 kubeadm adds a member as a voter before it starts; the quorum counts it until then, and there is one at a \
           time",
 };

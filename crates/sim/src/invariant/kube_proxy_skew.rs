@@ -1,6 +1,6 @@
 //! V5: no kube-proxy is newer than an API server, and none is much older.
 
-use windlass_api::version::{KubernetesVersion, MinorVersion};
+use windlass_api::version::facts::behind_max;
 
 use super::exemption::PROXY_OF_NEW_CONTROL_PLANE;
 use super::{Findings, Rule};
@@ -39,9 +39,4 @@ fn check(cluster: &Cluster, _: &Fact, findings: &mut Findings) {
 fn is_of_new_machine(cluster: &Cluster, proxy: &Proxy, update: &Update) -> bool {
     let node = cluster.workload.nodes.get(&proxy.node);
     node.is_some_and(|node| node.control_plane) && proxy.version.minor() == update.to.minor()
-}
-
-/// How many minors a kube-proxy may be behind.
-fn behind_max(version: &KubernetesVersion) -> u64 {
-    if version.minor() < (MinorVersion { major: 1, minor: 25 }) { 2 } else { 3 }
 }

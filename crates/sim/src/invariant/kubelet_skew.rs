@@ -1,6 +1,6 @@
 //! V1: no kubelet is newer than an API server that it talks to.
 
-use windlass_api::version::MinorVersion;
+use windlass_api::version::facts;
 
 use super::exemption::KUBELET_OF_NEW_CONTROL_PLANE;
 use super::{Findings, Rule};
@@ -13,14 +13,11 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-/// From here on the kubelet of a control-plane machine talks to the API server beside it, and to no other.
-const LOCAL_SINCE: MinorVersion = MinorVersion { major: 1, minor: 31 };
-
 fn check(cluster: &Cluster, _: &Fact, findings: &mut Findings) {
     let workload = &cluster.workload;
     for (name, node) in &workload.nodes {
         let Some(kubelet) = node.kubelet.as_ref().filter(|_| workload.runs(name)) else { continue };
-        let is_local = node.control_plane && kubelet.minor() >= LOCAL_SINCE;
+        let is_local = node.control_plane && facts::kubelet_uses_local_api_server(kubelet);
         let reached = workload.serving().filter(|(server, _)| !is_local || *server == &**name);
         let Some((server, oldest)) = reached.min_by_key(|(_, version)| *version) else { continue };
         if kubelet.minor() <= oldest.minor() {

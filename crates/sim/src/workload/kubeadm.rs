@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use windlass_api::version::KubernetesVersion;
+use windlass_api::label;
+use windlass_api::version::{KubernetesVersion, facts};
 use windlass_apiserver::store::Key;
 use windlass_apiserver::time;
 
 use super::record::{Configuration, Machine, Member, Stage};
 use super::write::{CONFIG_MAPS, NODES, PODS};
-use super::{Begins, Workload, facts, pod, record};
+use super::{Begins, Workload, pod, record};
 use crate::durations;
 
 const KUBE_SYSTEM: &str = "kube-system";
@@ -65,7 +66,7 @@ fn init(workload: &Workload, machine: &Machine) {
     workload.create(CONFIG_MAPS, &Key::new(KUBE_SYSTEM, KUBEADM_CONFIG), json!({"metadata": {}, "data": data}));
     let kubelet = json!({"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"});
     let kubelet = json!({"metadata": {}, "data": {"kubelet": yaml(&kubelet)}});
-    workload.create(CONFIG_MAPS, &Key::new(KUBE_SYSTEM, &facts::kubelet_config(&version)), kubelet);
+    workload.create(CONFIG_MAPS, &Key::new(KUBE_SYSTEM, &facts::kubelet_config_name(&version)), kubelet);
     register(workload, machine, true);
     run_static_pods(workload, machine, &cluster);
     finish(workload, machine);
@@ -77,7 +78,7 @@ fn add_member(workload: &Workload, machine: &Machine) {
     if !workload.answers() || !workload.etcd().may_add() {
         return;
     }
-    workload.put(&workload.new_member(&machine.name, false, facts::joins_as_learner(&machine.kubelet)));
+    workload.put(&workload.new_member(&machine.name, false, facts::joins_etcd_as_learner(&machine.kubelet)));
     workload.put(&Machine { stage: Stage::MemberAdded { at: workload.now() }, ..machine.clone() });
     workload.settle();
 }
@@ -128,12 +129,23 @@ fn register(workload: &Workload, machine: &Machine, control_plane: bool) {
     }
     let mut taints = configuration.taints.clone().unwrap_or_default();
     if control_plane {
-        for label in facts::control_plane_labels(kubelet) {
-            labels[label] = "".into();
+        for (label, is_set) in [
+            (label::NODE_MASTER.name, facts::has_master_label(kubelet)),
+            (label::NODE_CONTROL_PLANE.name, facts::has_control_plane_label(kubelet)),
+        ] {
+            if is_set {
+                labels[label] = "".into();
+            }
         }
         if configuration.taints.is_none() {
-            let keys = facts::control_plane_taints(kubelet).into_iter();
-            taints = keys.map(|key| json!({"key": key, "effect": "NoSchedule"})).collect();
+            taints = [
+                (label::NODE_MASTER.name, facts::has_master_taint(kubelet)),
+                (label::NODE_CONTROL_PLANE.name, facts::has_control_plane_taint(kubelet)),
+            ]
+            .into_iter()
+            .filter(|(_, is_set)| *is_set)
+            .map(|(key, _)| json!({"key": key, "effect": "NoSchedule"}))
+            .collect();
         }
     }
     let mut spec = json!({"providerID": machine.provider_id});

@@ -10,7 +10,7 @@ use kube::{Api, Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_api::version::KubernetesVersion;
-use windlass_plan::version_facts::{join_gets_nodes, kubelet_config_name};
+use windlass_api::version::facts::{join_gets_nodes, kubelet_config_name};
 
 use crate::upgrader::attempt::Attempt;
 use crate::upgrader::health::KUBE_SYSTEM;

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use windlass_api::kind::bootstrap::{KubeadmConfig, NodeRegistration};
 use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::name::ClusterSecret;
-use windlass_api::version::KubernetesVersion;
+use windlass_api::version::facts;
 use windlass_runtime::chance::Seed;
 
 use crate::management::context::{Error, path};
@@ -93,12 +93,8 @@ fn certificate_files(certificates: &Certificates) -> Vec<Value> {
 
 /// The group and version of kubeadm's configuration that the kubeadm of a machine reads.
 fn api_version(machine: &Machine) -> &'static str {
-    let version = machine.spec.version.as_deref().and_then(|version| version.parse::<KubernetesVersion>().ok());
-    match version.map(|version| (version.major(), version.minor().minor)) {
-        Some((1, minor)) if minor < 22 => "kubeadm.k8s.io/v1beta2",
-        Some((1, minor)) if minor < 31 => "kubeadm.k8s.io/v1beta3",
-        _ => "kubeadm.k8s.io/v1beta4",
-    }
+    let version = machine.spec.version.as_deref().and_then(|version| version.parse().ok());
+    version.as_ref().map_or(facts::KUBEADM_API_LATEST, facts::kubeadm_api)
 }
 
 /// A document of kubeadm's configuration with these fields; those that are null are left out.

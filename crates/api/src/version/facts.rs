@@ -2,7 +2,7 @@
 //!
 //! Nobody else compares a version with a number: whoever needs such a fact asks here, so that a new one has one place.
 
-use windlass_api::version::{KubernetesVersion, MinorVersion};
+use super::{KubernetesVersion, MinorVersion};
 
 const fn minor(minor: u64) -> MinorVersion {
     MinorVersion { major: 1, minor }
@@ -14,18 +14,32 @@ const JOIN_GETS_NODES_SINCE: MinorVersion = minor(18);
 const CONTROL_PLANE_LABEL_SINCE: MinorVersion = minor(20);
 /// The `ConfigMap` `kubeadm-config` has no `ClusterStatus` from here on.
 const NO_CLUSTER_STATUS_SINCE: MinorVersion = minor(22);
-/// kubeadm no longer writes `node-role.kubernetes.io/master` from here on.
+/// kubeadm no longer labels nodes `node-role.kubernetes.io/master` from here on, and taints them with `control-plane`, too.
 const NO_MASTER_LABEL_SINCE: MinorVersion = minor(24);
+/// kubeadm no longer taints nodes with `node-role.kubernetes.io/master` from here on.
+const NO_MASTER_TAINT_SINCE: MinorVersion = minor(25);
 /// The kubelet's `ConfigMap` has no version in its name from here on.
 const ONE_KUBELET_CONFIG_SINCE: MinorVersion = minor(24);
 /// There are no `PodSecurityPolicy` objects from here on.
 const NO_POD_SECURITY_POLICY_SINCE: MinorVersion = minor(25);
-/// A kubelet may be three minors behind from here on; two before.
-const KUBELET_SKEW_OF_THREE_SINCE: MinorVersion = minor(25);
+/// Kubelets and kube-proxies may be three minors behind from here on; two before.
+const SKEW_OF_THREE_SINCE: MinorVersion = minor(25);
 /// kubeadm joins a member of etcd as a learner from here on.
-const ETCD_LEARNER_SINCE: MinorVersion = minor(27);
+pub const ETCD_LEARNER_SINCE: MinorVersion = minor(27);
 /// The kubelet of a control-plane machine speaks only to the API server beside it from here on.
-const LOCAL_API_SERVER_SINCE: MinorVersion = minor(31);
+pub const LOCAL_API_SERVER_SINCE: MinorVersion = minor(31);
+
+/// The version of kubeadm's configuration that the newest kubeadm reads.
+pub const KUBEADM_API_LATEST: &str = "kubeadm.k8s.io/v1beta4";
+
+/// The version of kubeadm's configuration that a kubeadm reads.
+pub fn kubeadm_api(version: &KubernetesVersion) -> &'static str {
+    match version.minor() {
+        old if old < minor(22) => "kubeadm.k8s.io/v1beta2",
+        old if old < minor(31) => "kubeadm.k8s.io/v1beta3",
+        _ => KUBEADM_API_LATEST,
+    }
+}
 
 /// A machine that joins must be allowed to read nodes.
 pub fn join_gets_nodes(version: &KubernetesVersion) -> bool {
@@ -40,6 +54,16 @@ pub fn has_master_label(version: &KubernetesVersion) -> bool {
 /// Nodes of the control plane are labelled `node-role.kubernetes.io/control-plane`.
 pub fn has_control_plane_label(version: &KubernetesVersion) -> bool {
     version.minor() >= CONTROL_PLANE_LABEL_SINCE
+}
+
+/// Nodes of the control plane are tainted with `node-role.kubernetes.io/master`.
+pub fn has_master_taint(version: &KubernetesVersion) -> bool {
+    version.minor() < NO_MASTER_TAINT_SINCE
+}
+
+/// Nodes of the control plane are tainted with `node-role.kubernetes.io/control-plane`.
+pub fn has_control_plane_taint(version: &KubernetesVersion) -> bool {
+    !has_master_label(version)
 }
 
 /// kubeadm keeps the addresses of API servers in `ClusterStatus`, where those of machines that are gone break joins.
@@ -61,9 +85,9 @@ pub fn has_pod_security_policy(version: &KubernetesVersion) -> bool {
     version.minor() < NO_POD_SECURITY_POLICY_SINCE
 }
 
-/// How many minors a kubelet of this version may be behind an API server.
-pub fn kubelet_behind_max(kubelet: &KubernetesVersion) -> u64 {
-    if kubelet.minor() < KUBELET_SKEW_OF_THREE_SINCE { 2 } else { 3 }
+/// How many minors a kubelet or kube-proxy of this version may be behind an API server.
+pub fn behind_max(version: &KubernetesVersion) -> u64 {
+    if version.minor() < SKEW_OF_THREE_SINCE { 2 } else { 3 }
 }
 
 /// A new member of etcd votes only when it has caught up. Before, it counts at once, and each join has a window in which
@@ -92,6 +116,8 @@ mod tests {
         check(join_gets_nodes, "v1.18.0", "v1.17.17");
         check(has_master_label, "v1.23.17+vmware.1", "v1.24.0");
         check(has_control_plane_label, "v1.20.0", "v1.19.16");
+        check(has_master_taint, "v1.24.9", "v1.25.0");
+        check(has_control_plane_taint, "v1.24.0", "v1.23.17");
         check(has_cluster_status, "v1.21.14", "v1.22.0");
         check(has_pod_security_policy, "v1.24.9", "v1.25.0");
         check(joins_etcd_as_learner, "v1.27.0", "v1.26.15");
@@ -107,7 +133,7 @@ mod tests {
 
     #[test]
     fn kubelets_may_be_further_behind_since_1_25() {
-        assert_eq!(kubelet_behind_max(&"v1.24.9".parse().unwrap()), 2);
-        assert_eq!(kubelet_behind_max(&"v1.25.0".parse().unwrap()), 3);
+        assert_eq!(behind_max(&"v1.24.9".parse().unwrap()), 2);
+        assert_eq!(behind_max(&"v1.25.0".parse().unwrap()), 3);
     }
 }
