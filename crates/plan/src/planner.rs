@@ -126,9 +126,7 @@ impl StagePlan {
 
     /// It may not go on, for reasons of which there is at least one.
     fn waiting(blocked: Vec<Blocked>, changes: Vec<String>) -> Self {
-        let gave_up = |blocked: &Blocked| matches!(blocked, Blocked::ControlPlaneUpdateFailed { .. });
-        let state = if blocked.iter().any(gave_up) { StageState::Failed } else { StageState::Waiting };
-        Self { steps: Vec::new(), state, changes, blocked }
+        Self { steps: Vec::new(), state: StageState::Waiting, changes, blocked }
     }
 
     /// Others are at work.

@@ -112,6 +112,9 @@ pub struct WaitingFor {
     pub object: String,
     /// Why, in a sentence.
     pub message: String,
+    /// What a person can do about it; nothing where waiting is all there is to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub way_out: Option<String>,
 }
 
 /// When a stage began and ended.

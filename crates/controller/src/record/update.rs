@@ -82,12 +82,14 @@ fn waiting_for(recorded: &Recorded<'_>) -> Vec<WaitingFor> {
         reason: finding.id.clone(),
         object: finding.object.clone(),
         message: finding.message.clone(),
+        way_out: None,
     });
     let failures = recorded.executed.failures.iter().map(|failure| WaitingFor {
         stage: failure.stage.as_str().to_owned(),
         reason: failure.error.category().to_owned(),
         object: failure.role.clone(),
         message: failure.error.to_string(),
+        way_out: None,
     });
     let blocked = recorded.planned.report.stages.iter().flat_map(|stage| {
         stage.blocked.iter().map(|blocked| WaitingFor {
@@ -95,6 +97,7 @@ fn waiting_for(recorded: &Recorded<'_>) -> Vec<WaitingFor> {
             reason: blocked.reason().to_owned(),
             object: blocked.object(),
             message: blocked.to_string(),
+            way_out: Some(blocked.way_out()).filter(|way_out| way_out != "wait"),
         })
     });
     objections.chain(failures).chain(blocked).collect()

@@ -9,9 +9,19 @@ use super::{StagePlan, creation, role};
 use crate::gate::{self, Blocked, Gate};
 use crate::inventory::{Inventory, JobState, Machine};
 use crate::render::{self, Scope};
+use crate::report::StageState;
 use crate::step::{Action, Place, Stage, Step};
 
 pub(super) fn plan(case: &Case<'_>) -> StagePlan {
+    let mut stage = next(case);
+    // Whatever else holds machines: this stage is the one whose Job gave up.
+    if stage.blocked.iter().any(|blocked| matches!(blocked, Blocked::ControlPlaneUpdateFailed { .. })) {
+        stage.state = StageState::Failed;
+    }
+    stage
+}
+
+fn next(case: &Case<'_>) -> StagePlan {
     let Some(cluster) = case.cluster_uid() else { return creation::cluster(case) };
     let scope = case.scope();
     let changes = changes(&scope, case.inventory);

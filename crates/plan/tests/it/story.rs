@@ -226,6 +226,8 @@ fn after_a_failure_nothing_is_touched_until_somebody_deletes_the_job() {
     let planned = checked_plan(&fake);
     assert_eq!((planned.record, planned.steps), (None, Vec::new()));
     assert_eq!(planned.report.assessment, Assessment::UpdateFailed);
+    let states: Vec<StageState> = planned.report.stages.iter().map(|stage| stage.state).collect();
+    assert_eq!(states, [StageState::Done, StageState::Failed, StageState::Waiting], "workers only wait");
 
     let update = fake.update();
     fake.inventory.control_plane.job = None;

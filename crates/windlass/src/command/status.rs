@@ -310,8 +310,11 @@ impl UpdateReport {
     fn text(&self) -> String {
         let rows = self.stages.iter().flat_map(|stage| {
             let took = stage.seconds.map(|seconds| output::took(SignedDuration::from_secs(seconds)));
-            let mut waiting =
-                stage.waiting_for.iter().map(|waiting| format!("{}: {}", waiting.object, waiting.message));
+            let lines = stage.waiting_for.iter().flat_map(|waiting| {
+                let why = format!("{}: {}", waiting.object, waiting.message);
+                [Some(why), waiting.way_out.as_ref().map(|way_out| format!("  way out: {way_out}"))]
+            });
+            let mut waiting = lines.flatten();
             let first = vec![
                 stage.stage.to_string(),
                 stage.state.to_owned(),
