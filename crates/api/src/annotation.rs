@@ -1,7 +1,12 @@
 //! Every annotation that Windlass writes or reads, once.
 
+use std::collections::BTreeMap;
+use std::num::NonZeroU32;
+
 use crate::key::{Present, keys};
-use crate::name::{AddonName, ClusterName, MachineName, NameError, Namespace, ObjectName, ReleaseName, UpdateId};
+use crate::name::{
+    AddonName, ClusterName, MachineName, NameError, Namespace, NamespacedName, ObjectName, ReleaseName, UpdateId,
+};
 use crate::version::KubernetesVersion;
 
 keys! {
@@ -34,6 +39,45 @@ keys! {
     HELD_FOR_RELEASE: ReleaseName = "tkg.tanzu.vmware.com/paused";
     /// A gate in Cluster API that holds an upgrade for as long as the annotation is there. Written and removed by us.
     HOLD_BEFORE_UPGRADE: String = "before-upgrade.hook.cluster.cluster.x-k8s.io/windlass";
+    /// The Secret with the authority that signed our certificate, for Cluster API to copy into our `ExtensionConfig`. Written
+    /// by us; read by Cluster API.
+    INJECT_CA: NamespacedName = "runtime.cluster.x-k8s.io/inject-ca-from-secret";
+    /// The questions that Cluster API still has to ask about a Cluster, with commas between them. Written by Cluster API; read
+    /// by us: while there are some, an upgrade has not ended.
+    PENDING_HOOKS: String = "runtime.cluster.x-k8s.io/pending-hooks";
+    /// On a pool of a topology: it and those after it keep their version. Written by people; read by Cluster API, and by us,
+    /// who say which pool is held back.
+    HOLD_UPGRADE_SEQUENCE: Present = "topology.cluster.x-k8s.io/hold-upgrade-sequence";
+    /// On a pool of a topology: it alone keeps its version for now. Written by people, and by us with a value that says so;
+    /// read by Cluster API, to which any value will do, and by us, who take back only our own.
+    DEFER_UPGRADE: String = "topology.cluster.x-k8s.io/defer-upgrade";
+    /// How many pools of a topology may be rolled at a time; one where nothing is said. Written by people, on the Cluster; read
+    /// by Cluster API, and by us for what an update will take.
+    UPGRADE_CONCURRENCY: NonZeroU32 = "topology.cluster.x-k8s.io/upgrade-concurrency";
+    /// Switches off Cluster API's own checks of a topology's version. Written by people; read by us, who say that nothing but
+    /// our gates is left.
+    DISABLE_VERSION_CHECK: Present = "unsafe.topology.cluster.x-k8s.io/disable-update-version-check";
+    /// On a template that is only tried out. Written by Cluster API; read by whoever refuses changes of templates, and must let
+    /// this one pass.
+    TOPOLOGY_DRY_RUN: Present = "topology.cluster.x-k8s.io/dry-run";
+    /// On a Machine that health checks leave alone. Written by people; read by Cluster API and by us.
+    SKIP_REMEDIATION: Present = "cluster.x-k8s.io/skip-remediation";
+    /// On a Machine that is to be replaced whatever its health. Written by people; read by Cluster API, and by us, who replace
+    /// nothing beside it.
+    REMEDIATE_MACHINE: Present = "cluster.x-k8s.io/remediate-machine";
+    /// On a `KubeadmControlPlane` that is replacing a machine which something was wrong with: a JSON object. Written by Cluster
+    /// API; read by us, who wait.
+    REMEDIATION_IN_PROGRESS: String = "controlplane.cluster.x-k8s.io/remediation-in-progress";
+    /// On a Machine that goes without its pods being evicted. Written by people; read by Cluster API, and by us, who say so.
+    EXCLUDE_DRAINING: Present = "machine.cluster.x-k8s.io/exclude-node-draining";
+    /// On a Machine that goes without waiting for its volumes. Written and read as the one above.
+    EXCLUDE_VOLUME_DETACH: Present = "machine.cluster.x-k8s.io/exclude-wait-for-node-volume-detach";
+    /// When the certificates of a Machine of the control plane expire, as RFC 3339. Written by Cluster API; read by us, for
+    /// replacements that nobody asked for.
+    CERTIFICATES_EXPIRY: String = "machine.cluster.x-k8s.io/certificates-expiry";
+    /// The checks before a Machine is made that Cluster API leaves out: `All`, or some of them with commas between them. Written
+    /// by people, on pools and sets; read by Cluster API, and by us, who do not rely on what is left out.
+    SKIP_PREFLIGHT_CHECKS: String = "machineset.cluster.x-k8s.io/skip-preflight-checks";
     /// Tells `KubeadmControlPlane` to leave kube-proxy alone. Written by us where kube-proxy is ours; read by Cluster API.
     SKIP_KUBE_PROXY: Present = "controlplane.cluster.x-k8s.io/skip-kube-proxy";
     /// Tells `KubeadmControlPlane` to leave `CoreDNS` alone. Written by us where it is ours; read by Cluster API.
@@ -63,8 +107,25 @@ keys! {
     PACKAGE_CLUSTER_NAME: ClusterName = "tkg.tanzu.vmware.com/cluster-name";
     /// On a `PackageInstall`: that cluster's namespace. Written and read as the one above.
     PACKAGE_CLUSTER_NAMESPACE: Namespace = "tkg.tanzu.vmware.com/cluster-namespace";
+    /// On a `PackageInstall` that may go back to an older version. Written by people; read by kapp-controller, and by us, who
+    /// say in advance that it would stop without.
+    DOWNGRADABLE: Present = "packaging.carvel.dev/downgradable";
+    /// On a `PackageInstall` for which a Package's versions of Kubernetes do not count. Written and read as the one above.
+    IGNORE_KUBERNETES_SELECTION: Present = "packaging.carvel.dev/ignore-kubernetes-version-selection";
+    /// On a `PackageInstall` for which a Package's versions of kapp-controller do not count. Written and read as the one above.
+    IGNORE_KAPP_CONTROLLER_SELECTION: Present = "packaging.carvel.dev/ignore-kapp-controller-version-selection";
+    /// The repository that a Package comes from. Written by kapp-controller; read by us, to say whose package it is.
+    PACKAGE_REPOSITORY: NamespacedName = "packaging.carvel.dev/package-repository-ref";
+    /// On an App that its `PackageInstall` no longer overwrites. Written by people; read by kapp-controller, and by us: such a
+    /// package does not follow a release.
+    MANUALLY_CONTROLLED: Present = "ext.packaging.carvel.dev/manually-controlled";
     /// The packages that stay when a cluster is deleted, with commas between them. Written by people; read by us.
     KEEP_PACKAGES: String = "run.tanzu.vmware.com/skip-packageinstall-deletion";
+
+    /// On a `TanzuKubernetesCluster` whose release is only a hop: the release, in full, that it is on its way to. Workers that
+    /// may wait for a later one keep their version. Written by `windlass upgrade`, which removes it with the last hop; read by
+    /// us.
+    ON_THE_WAY_TO: KubernetesVersion = "windlass.dev/on-the-way-to";
 }
 
 /// What the key of an add-on's annotation on a machine image begins with. The value is a JSON object with the manifests.
@@ -81,10 +142,55 @@ pub fn addon_key(addon: &AddonName) -> String {
     format!("{ADDON_PREFIX}{addon}")
 }
 
+/// What the key of a hold on an upgrade begins with. Written by anybody who wants Cluster API to wait before it upgrades a
+/// Cluster of a class; ours is [`HOLD_BEFORE_UPGRADE`].
+pub const UPGRADE_HOLD_PREFIX: &str = "before-upgrade.hook.cluster.cluster.x-k8s.io";
+
+/// What the key of a hold on a Machine begins with, before its pods are evicted. Written by anybody; read by Cluster API, and by
+/// us, to say what a removal waits for.
+pub const PRE_DRAIN_HOLD_PREFIX: &str = "pre-drain.delete.hook.machine.cluster.x-k8s.io";
+
+/// What the key of a hold on a Machine begins with, before it is switched off. As above; `KubeadmControlPlane` has one to remove
+/// the member of etcd, and the packages of a cluster one so that machines outlive them.
+pub const PRE_TERMINATE_HOLD_PREFIX: &str = "pre-terminate.delete.hook.machine.cluster.x-k8s.io";
+
+/// Who holds an object, by the keys with a prefix: each key, and the name behind its slash, which is empty where there is none.
+pub fn holds<'a>(annotations: &'a BTreeMap<String, String>, prefix: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    annotations.keys().filter_map(move |key| match key.strip_prefix(prefix)? {
+        "" => Some((key.as_str(), "")),
+        rest => rest.strip_prefix('/').map(|name| (key.as_str(), name)),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::key::tests::check_all;
+
+    #[test]
+    fn everybody_who_holds_an_object_is_found_by_the_beginning_of_a_key() {
+        let annotations: BTreeMap<String, String> = [
+            HOLD_BEFORE_UPGRADE.name,
+            "before-upgrade.hook.cluster.cluster.x-k8s.io",
+            "before-upgrade.hook.cluster.cluster.x-k8s.iot/none",
+            "pre-terminate.delete.hook.machine.cluster.x-k8s.io/kcp-cleanup",
+        ]
+        .map(|key| (key.to_owned(), String::new()))
+        .into();
+        let names = |prefix: &str| holds(&annotations, prefix).map(|(_, name)| name.to_owned()).collect::<Vec<_>>();
+        assert_eq!(names(UPGRADE_HOLD_PREFIX), ["", "windlass"]);
+        assert_eq!(names(PRE_TERMINATE_HOLD_PREFIX), ["kcp-cleanup"]);
+        assert!(names(PRE_DRAIN_HOLD_PREFIX).is_empty());
+    }
+
+    #[test]
+    fn how_many_pools_are_rolled_at_a_time_is_a_number_and_never_none() {
+        let read = |text: &str| {
+            UPGRADE_CONCURRENCY.get(&BTreeMap::from([(UPGRADE_CONCURRENCY.name.to_owned(), text.to_owned())]))
+        };
+        assert_eq!(read("3").unwrap(), NonZeroU32::new(3));
+        assert!(read("0").is_err() && read("all").is_err());
+    }
 
     #[test]
     fn every_annotation_has_a_key_that_kubernetes_accepts() {

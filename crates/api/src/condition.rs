@@ -17,16 +17,79 @@ words! {
         UpdatesAvailable,
         /// Nothing moves any more, and waiting will not help: a person has to act.
         Stalled,
+        /// The release of a cluster can be used on this management cluster. Written on clusters, where `Compatible` is on
+        /// releases.
+        TanzuKubernetesReleaseCompatible,
+
         /// A package is being brought in.
         Reconciling,
         /// A package could not be brought in.
         ReconcileFailed,
         /// A package is in.
         ReconcileSucceeded,
-        /// A package is being removed.
+        /// An object is being removed. On a Machine its reason is a [`DeletionReason`](crate::reason::DeletionReason).
         Deleting,
         /// A package could not be removed.
         DeleteFailed,
+
+        /// The object has done what it is for long enough to be relied on.
+        Available,
+        /// Nobody touches the object. Its controller says so when it has let go; until then it may still be writing.
+        Paused,
+        /// Everything derived from a topology is as the topology says. Its reason is a
+        /// [`TopologyReason`](crate::reason::TopologyReason).
+        TopologyReconciled,
+        /// Machines are being replaced.
+        RollingOut,
+        /// Machines are being added.
+        ScalingUp,
+        /// Machines are being taken away.
+        ScalingDown,
+        /// A machine is being replaced because something was wrong with it: two who replace machines at once lose the quorum.
+        Remediating,
+        /// All machines are ready.
+        MachinesReady,
+        /// All machines are as they should be.
+        MachinesUpToDate,
+        /// A machine is as it should be.
+        UpToDate,
+        /// The control plane has answered once.
+        Initialized,
+        /// The Secrets that machines join with are there.
+        CertificatesAvailable,
+        /// etcd has its quorum and all of its members.
+        EtcdClusterHealthy,
+        /// API server, controller manager and scheduler run on all machines of the control plane.
+        ControlPlaneComponentsHealthy,
+        /// The API server of a machine runs. This and the next four are on Machines of a `KubeadmControlPlane`.
+        APIServerPodHealthy,
+        /// The controller manager of a machine runs.
+        ControllerManagerPodHealthy,
+        /// The scheduler of a machine runs.
+        SchedulerPodHealthy,
+        /// The etcd of a machine runs.
+        EtcdPodHealthy,
+        /// The etcd of a machine is a member that works.
+        EtcdMemberHealthy,
+        /// The infrastructure of a cluster or a machine is there.
+        InfrastructureReady,
+        /// What a machine reads when it boots is there.
+        BootstrapConfigReady,
+        /// A machine's node is ready.
+        NodeReady,
+        /// A machine's node is ready and has enough of everything.
+        NodeHealthy,
+        /// No health check has found fault with a machine.
+        HealthCheckSucceeded,
+        /// A health check has found fault with a machine, and whoever owns it has replaced it.
+        OwnerRemediated,
+        /// A health check may replace machines.
+        RemediationAllowed,
+        /// What a class can be told is known.
+        VariablesReady,
+        /// Cluster API has asked an extension what it can be asked.
+        Discovered,
+
         /// A Job has done its work.
         Complete,
         /// A Job has used up its attempts.

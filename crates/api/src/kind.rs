@@ -14,13 +14,24 @@
 pub mod bootstrap;
 pub mod cluster_api;
 pub mod cluster_update;
+pub mod control_plane;
 pub mod definition;
+pub mod extension;
+pub mod machine_health;
+pub mod package_values;
+pub mod packaging;
+pub mod release;
 pub mod tanzu;
+pub mod topology;
 pub mod virtual_machine;
 pub mod wcp;
 
-use schemars::JsonSchema;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+
+use crate::condition::ConditionType;
 
 /// A reference as Cluster API's v1beta2 contract has it: the version is found through the target's definition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -56,6 +67,25 @@ pub struct Condition {
     pub message: String,
 }
 
+impl Condition {
+    /// Why, as one of the words that have a meaning under this condition; nothing if it is none of them.
+    pub fn reason_as<R: FromStr>(&self) -> Option<R> {
+        self.reason.parse().ok()
+    }
+}
+
+impl ConditionType {
+    /// The condition of this type, if it is there.
+    pub fn among(self, conditions: &[Condition]) -> Option<&Condition> {
+        condition(conditions, self.as_str())
+    }
+
+    /// Whether the condition of this type is there and true.
+    pub fn holds(self, conditions: &[Condition]) -> bool {
+        is_true(conditions, self.as_str())
+    }
+}
+
 /// The condition of that type.
 pub fn condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Condition> {
     conditions.iter().find(|condition| condition.type_ == type_)
@@ -64,4 +94,38 @@ pub fn condition<'a>(conditions: &'a [Condition], type_: &str) -> Option<&'a Con
 /// Whether the condition of that type is there and true.
 pub fn is_true(conditions: &[Condition], type_: &str) -> bool {
     condition(conditions, type_).is_some_and(|condition| condition.status == "True")
+}
+
+/// The schema of an object that may have anything in it. Without the extension an API server keeps the keys and loses what is
+/// inside of their values.
+pub(crate) fn free_object(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "object", "x-kubernetes-preserve-unknown-fields": true })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::reason::TopologyReason;
+
+    #[test]
+    fn a_condition_is_asked_for_by_its_type_and_why_by_its_words() {
+        let of = |type_: &str, status: &str, reason: &str| Condition {
+            type_: type_.to_owned(),
+            status: status.to_owned(),
+            reason: reason.to_owned(),
+            ..Condition::default()
+        };
+        let conditions = [
+            of("Paused", "True", "Paused"),
+            of("TopologyReconciled", "False", "ClusterUpgrading"),
+            of("Ready", "Unknown", "X"),
+        ];
+
+        assert!(ConditionType::Paused.holds(&conditions));
+        assert!(!ConditionType::Ready.holds(&conditions) && !ConditionType::Available.holds(&conditions));
+        let why = |type_: ConditionType| type_.among(&conditions).and_then(Condition::reason_as::<TopologyReason>);
+        assert_eq!(why(ConditionType::TopologyReconciled), Some(TopologyReason::ClusterUpgrading));
+        assert_eq!(why(ConditionType::Ready), None);
+        assert_eq!(why(ConditionType::Available), None);
+    }
 }

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::key::{Key, Present, keys};
-use crate::name::{AddonName, ClusterName, Namespace, ObjectName, ReleaseName, UpdateId};
+use crate::name::{AddonName, ClusterName, Namespace, ObjectName, OsImageName, PoolName, ReleaseName, UpdateId};
+use crate::text::words;
 use crate::version::{KubernetesVersion, VersionPrefix};
 
 keys! {
@@ -12,16 +13,34 @@ keys! {
     CLUSTER_NAME: ClusterName = "cluster.x-k8s.io/cluster-name";
     /// On Machines of the control plane. Written by whoever creates them; read by us to tell them from workers.
     CONTROL_PLANE: Present = "cluster.x-k8s.io/control-plane";
+    /// The `KubeadmControlPlane` that a Machine belongs to, or a hash of its name. Written by Cluster API; read by us: a
+    /// Machine that has it is not ours to replace.
+    CONTROL_PLANE_NAME: String = "cluster.x-k8s.io/control-plane-name";
     /// The `MachineDeployment` that a Machine or `MachineSet` belongs to. Written by Cluster API; read by us, for the pool.
     DEPLOYMENT_NAME: ObjectName = "cluster.x-k8s.io/deployment-name";
     /// The `MachineSet` that a Machine belongs to. Written and read by Cluster API.
     SET_NAME: ObjectName = "cluster.x-k8s.io/set-name";
+    /// The `MachinePool` that a Machine belongs to, or a hash of its name. Written by Cluster API; read by us, who leave pools
+    /// of that sort alone and say so.
+    MACHINE_POOL_NAME: String = "cluster.x-k8s.io/pool-name";
     /// Which state of a `MachineDeployment`'s template a `MachineSet` and its Machines are from. Written and read by Cluster
     /// API.
     TEMPLATE_HASH: String = "machine-template-hash";
     /// On what Cluster API derives from `Cluster.spec.topology`. Written by Cluster API; read by us, who then leave the
     /// object alone.
     TOPOLOGY_OWNED: Present = "topology.cluster.x-k8s.io/owned";
+    /// The pool of a topology that a `MachineDeployment` is made from. Written by Cluster API; read by us, for the pool: the
+    /// object itself has a name that Cluster API chose.
+    TOPOLOGY_POOL: PoolName = "topology.cluster.x-k8s.io/deployment-name";
+    /// Which of several instances of Cluster API an object is for. Written by people; read by Cluster API, and by us, who say
+    /// that nobody will act on an object that nobody watches.
+    WATCH_FILTER: String = "cluster.x-k8s.io/watch-filter";
+    /// The provider that a definition came with. Written by whoever installs it; read by us, who never overwrite the
+    /// definition of another.
+    PROVIDER: String = "cluster.x-k8s.io/provider";
+    /// On Pods: that they are not evicted from a Machine which goes. Written by people; read by Cluster API, and by us, for
+    /// what an update will wait for.
+    POD_DRAIN: PodDrain = "cluster.x-k8s.io/drain";
     /// On definitions of provider kinds: their versions that keep the v1beta2 contract, with `_` between them. Written with
     /// our definitions; read by Cluster API to find the version of a reference.
     CONTRACT_V1BETA2: String = "cluster.x-k8s.io/v1beta2";
@@ -37,8 +56,10 @@ keys! {
 
     /// The release that a cluster was resolved to. Written by our admission; read by us: a change of it is an update.
     RELEASE: ReleaseName = "run.tanzu.vmware.com/tkr";
+    /// The release of a cluster without a class. Written by older tools; read by us where there is no other.
+    RELEASE_OF_OLD: ReleaseName = "tanzuKubernetesRelease";
     /// The image of the operating system that was resolved with the release. Written by our admission; read by us.
-    OS_IMAGE: ObjectName = "run.tanzu.vmware.com/os-image";
+    OS_IMAGE: OsImageName = "run.tanzu.vmware.com/os-image";
     /// On a release that is not supported by this management cluster. Written by us; read in resolution, which passes over
     /// it.
     INCOMPATIBLE: Present = "incompatible";
@@ -69,7 +90,8 @@ keys! {
 
     /// The cluster that the values of a package are for. Written by us on their Secrets; read by us to find them.
     PACKAGE_CLUSTER_NAME: ClusterName = "tkg.tanzu.vmware.com/cluster-name";
-    /// The package that values are for, `+` written as `---`. Written by us on their Secrets; read by us to find them.
+    /// The package that values are for, as [`PackageName::label`](crate::name::PackageName::label) writes it. Written by us on
+    /// their Secrets; read by people to find them, and by nobody to tell them apart: it may be cut.
     PACKAGE_NAME: String = "tkg.tanzu.vmware.com/package-name";
 
     /// The release of a cluster whose defaults are `ConfigMap`s, without a `v`. Written by people, on the Cluster; read by us:
@@ -86,6 +108,16 @@ keys! {
     /// The namespace of the cluster that an object in another namespace belongs to: no owner reference may lead there.
     /// Written by us; read by the finalizer that removes such objects.
     CLUSTER_NAMESPACE: Namespace = "windlass.dev/cluster-namespace";
+}
+
+words! {
+    /// What is done with a Pod on a Machine that goes.
+    pub enum PodDrain {
+        /// It stays until the end.
+        Skip = "skip",
+        /// The Machine waits until it has ended by itself.
+        WaitCompleted = "wait-completed",
+    }
 }
 
 /// The labels that resolution passes over a release for, in the order in which they explain it.
@@ -132,6 +164,13 @@ mod tests {
         assert_eq!(CONTROL_PLANE.get(&labels).unwrap(), Some(Present));
         assert_eq!(NODE_MASTER.get(&labels).unwrap(), None);
         assert_eq!(CONTROL_PLANE.text(&Present), "");
+    }
+
+    #[test]
+    fn what_is_done_with_a_pod_is_spelled_as_cluster_api_reads_it() {
+        let labels = BTreeMap::from([POD_DRAIN.entry(&PodDrain::WaitCompleted)]);
+        assert_eq!(labels["cluster.x-k8s.io/drain"], "wait-completed");
+        assert_eq!(POD_DRAIN.get(&labels).unwrap(), Some(PodDrain::WaitCompleted));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::version::KubernetesVersion;
 
 /// What is on the disk of a machine that is made from the image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(expecting = "an object with distribution, kubernetes, etcd and coredns")]
 pub struct Distribution {
     /// The whole of it.
     pub distribution: DistributionVersion,
@@ -23,6 +24,7 @@ pub struct Distribution {
 
 /// Which distribution it is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(expecting = "an object with a version")]
 pub struct DistributionVersion {
     /// What hints are matched with: `v1.16.7+vmware.1-guest.1`.
     pub version: KubernetesVersion,
@@ -30,7 +32,7 @@ pub struct DistributionVersion {
 
 /// Where the images of Kubernetes come from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object with imageRepository and version")]
 pub struct KubernetesImages {
     /// The registry, or the part of it, that the images are pulled from.
     pub image_repository: String,
@@ -40,7 +42,7 @@ pub struct KubernetesImages {
 
 /// Where the image of a component comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", expecting = "an object with imageRepository and version")]
 pub struct ComponentImage {
     /// The registry, or the part of it, that the image is pulled from.
     pub image_repository: String,
@@ -50,6 +52,7 @@ pub struct ComponentImage {
 
 /// An add-on that comes with the image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(expecting = "an object with type and value")]
 pub struct Addon {
     /// Its name, where it is not that of the annotation.
     #[serde(default, skip_serializing_if = "Option::is_none")]

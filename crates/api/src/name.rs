@@ -5,6 +5,7 @@
 
 mod child;
 mod hash;
+mod package;
 mod rule;
 mod update_id;
 
@@ -12,16 +13,18 @@ use std::fmt;
 use std::str::FromStr;
 
 pub use child::{Child, ClusterSecret, NameLimit, Role, replacement_name};
+pub use package::{PackageChild, PackageName, PackageNameError, PackagePart, PackageRefName};
 pub use rule::{NameError, NameProblem};
 pub use update_id::{UpdateId, UpdateIdError};
 
 use crate::text::travels_as_text;
+use crate::version::{KubernetesVersion, VersionError};
 use rule::Rule;
 
 macro_rules! names {
     ($($(#[$attribute:meta])* $name:ident = $what:literal, $rule:expr;)+) => {$(
         $(#[$attribute])*
-        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+        #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub struct $name(Box<str>);
 
         impl $name {
@@ -74,6 +77,10 @@ names! {
     /// A release as an object: a `TanzuKubernetesRelease` (`v1.24.9---vmware.1-tkg.1`), a `VirtualMachineImage`
     /// (`photon-k8sd-v1.16.7-vmware.1-guest.1`) or a set of `ConfigMap`s. Clusters carry it as a label.
     ReleaseName = "a release name", Rule::LabelSubdomain;
+    /// An `OSImage`. Clusters and machines carry it as a label.
+    OsImageName = "the name of an OS image", Rule::LabelSubdomain;
+    /// A `ClusterClass`.
+    ClusterClassName = "the name of a class of clusters", Rule::Subdomain;
     /// A Machine of Cluster API, with its infrastructure machine and its bootstrap configuration.
     MachineName = "a machine name", Rule::Subdomain;
     /// A Node of a workload cluster.
@@ -88,6 +95,20 @@ names! {
     ObjectName = "the name of an object", Rule::Subdomain;
     /// What tells an object from an earlier one of the same name. Given by the API server, and not ours to interpret.
     Uid = "a uid", Rule::Opaque;
+}
+
+impl ReleaseName {
+    /// The version of a release that is named after it, as a `TanzuKubernetesRelease` is: `v1.24.9---vmware.1-tkg.1`.
+    pub fn version(&self) -> Result<KubernetesVersion, VersionError> {
+        self.0.parse()
+    }
+}
+
+impl From<&KubernetesVersion> for ReleaseName {
+    /// The name of the release of a version. The label form of a version is always such a name.
+    fn from(version: &KubernetesVersion) -> Self {
+        Self(version.label().to_string().into_boxed_str())
+    }
 }
 
 /// Every kind of name is one of an object.
@@ -105,6 +126,8 @@ object_names!(
     Namespace,
     PoolName,
     ReleaseName,
+    OsImageName,
+    ClusterClassName,
     MachineName,
     NodeName,
     ImageName,
@@ -113,7 +136,7 @@ object_names!(
 );
 
 /// An object within its namespace: `default/my-tkc`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamespacedName {
     /// The namespace that it is in.
     pub namespace: Namespace,

@@ -33,9 +33,9 @@ macro_rules! travels_as_text {
 }
 pub(crate) use travels_as_text;
 
-/// An enum whose variants are the words on the wire, spelled the same.
+/// An enum whose variants are the words on the wire, spelled the same unless another spelling follows.
 macro_rules! words {
-    ($(#[$attribute:meta])* pub enum $name:ident { $($(#[$doc:meta])* $word:ident,)+ }) => {
+    ($(#[$attribute:meta])* pub enum $name:ident { $($(#[$doc:meta])* $word:ident $(= $spelling:literal)?,)+ }) => {
         $(#[$attribute])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         pub enum $name {
@@ -49,7 +49,7 @@ macro_rules! words {
             /// The word as it is on the wire.
             pub fn as_str(self) -> &'static str {
                 match self {
-                    $(Self::$word => stringify!($word),)+
+                    $(Self::$word => $crate::text::words!(@spelling $word $($spelling)?),)+
                 }
             }
         }
@@ -74,6 +74,8 @@ macro_rules! words {
 
         $crate::text::travels_as_text!($name);
     };
+    (@spelling $word:ident $spelling:literal) => { $spelling };
+    (@spelling $word:ident) => { stringify!($word) };
 }
 pub(crate) use words;
 
@@ -94,7 +96,7 @@ impl UnknownWord {
 #[cfg(test)]
 mod tests {
     use crate::condition::{ConditionStatus, ConditionType};
-    use crate::reason::Reason;
+    use crate::reason::{DeletionReason, PausedReason, Reason, TopologyReason};
 
     fn check(word: &str, text: &str) {
         assert_eq!(word, text);
@@ -108,6 +110,15 @@ mod tests {
         }
         for word in Reason::ALL {
             check(&word.as_str().parse::<Reason>().unwrap().to_string(), word.as_str());
+        }
+        for word in TopologyReason::ALL {
+            check(&word.as_str().parse::<TopologyReason>().unwrap().to_string(), word.as_str());
+        }
+        for word in DeletionReason::ALL {
+            check(&word.as_str().parse::<DeletionReason>().unwrap().to_string(), word.as_str());
+        }
+        for word in PausedReason::ALL {
+            check(&word.as_str().parse::<PausedReason>().unwrap().to_string(), word.as_str());
         }
         check(&ConditionType::UpdatesAvailable.to_string(), "UpdatesAvailable");
     }

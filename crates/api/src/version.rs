@@ -42,7 +42,7 @@ use parse::{Parts, Wanted};
 /// Versioning (`v1.24.9-rc.2` is before `v1.24.9`), then the build metadata token by token: `tkg.2` is before `tkg.10`.
 /// Build metadata has no pre-releases: `+vmware.1-tkg.1` is before `+vmware.1-tkg.1-rc.2`, as it is for the resolver of
 /// Tanzu releases.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KubernetesVersion {
     /// The canonical spelling. The parts are read from it: it has at most one `+`, and the first `-` before that begins the
     /// pre-release.

@@ -36,7 +36,7 @@ pub struct KubeadmConfigSpec {
 }
 
 /// What the cluster is like.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterConfiguration {
     /// Where the images of Kubernetes come from.
@@ -50,11 +50,15 @@ pub struct ClusterConfiguration {
     pub dns: Option<ImageMeta>,
 }
 
-/// Where etcd is: on the machines of the control plane.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Where etcd is: on the machines of the control plane, or elsewhere. A cluster stays with what it began with.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Etcd {
     /// On the machines of the control plane.
-    pub local: ImageMeta,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local: Option<ImageMeta>,
+    /// Elsewhere. Written by people; we only see that it is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub external: Option<serde_json::Value>,
 }
 
 /// Where an image comes from.

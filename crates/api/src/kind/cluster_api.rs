@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
+use super::topology::Topology;
 use super::wcp::{Address, Endpoint, TemplateMetadata};
 use super::{Condition, ContractReference};
 
@@ -35,6 +36,12 @@ pub struct ClusterSpec {
     /// What the cluster needs once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub infrastructure_ref: Option<ContractReference>,
+    /// Who rolls the machines of the control plane; nobody where they stand for themselves. Once there, it stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_plane_ref: Option<ContractReference>,
+    /// What Cluster API derives everything else from, if the cluster is of a class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<Topology>,
     /// The network inside of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_network: Option<serde_json::Value>,
@@ -47,9 +54,18 @@ pub struct ClusterStatus {
     /// `Pending`, `Provisioning`, `Provisioned`, `Deleting`, `Failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
+    /// The generation that this was found out for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
     /// What has ever been reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<ClusterInitialization>,
+    /// How far the control plane is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_plane: Option<Progress>,
+    /// How far the workers are, all pools together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Progress>,
     /// Facts that others can wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -65,6 +81,50 @@ pub struct ClusterInitialization {
     /// Its API has answered.
     #[serde(default)]
     pub control_plane_initialized: bool,
+}
+
+/// How far a part of a cluster is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    /// How many machines there should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub desired_replicas: Option<u32>,
+    /// How many there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replicas: Option<u32>,
+    /// How many of them are as they should be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_to_date_replicas: Option<u32>,
+    /// How many of them are ready.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready_replicas: Option<u32>,
+    /// How many of them can be relied on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub available_replicas: Option<u32>,
+    /// Every version that a machine has. Controllers before 1.14 of Cluster API do not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<VersionCount>,
+    /// The versions that are still ahead while a topology is upgraded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub upgrade_plan: Vec<UpgradeStep>,
+}
+
+/// How many machines have a version.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VersionCount {
+    /// The version.
+    pub version: String,
+    /// How many machines.
+    #[serde(default)]
+    pub replicas: u32,
+}
+
+/// A version that an upgrade goes through.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UpgradeStep {
+    /// The version.
+    pub version: String,
 }
 
 /// A machine: infrastructure, bootstrap and node in one.
@@ -204,6 +264,9 @@ pub struct MachineTemplate {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineSetStatus {
+    /// Of a `MachineDeployment`: `ScalingUp`, `ScalingDown`, `Running`, `Failed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
     /// How many there are.
     #[serde(default)]
     pub replicas: u32,
@@ -216,6 +279,9 @@ pub struct MachineSetStatus {
     /// How many of them are as they should be.
     #[serde(default)]
     pub up_to_date_replicas: u32,
+    /// Every version that a machine has. Controllers before 1.14 of Cluster API do not say.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versions: Vec<VersionCount>,
     /// The generation that this was counted for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
@@ -251,17 +317,23 @@ pub struct MachineDeploymentSpec {
     /// What they are like. A change of it rolls them.
     #[serde(default)]
     pub template: MachineTemplate,
+    /// Nobody rolls them, whatever changes. Written by people; we leave it as it is and say so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
     /// How they are rolled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Rollout>,
 }
 
-/// How machines are rolled.
+/// When and how machines are rolled.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rollout {
+    /// Machines that are older than this are replaced, as RFC 3339. People set it to replace all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<String>,
     /// In which way.
-    #[serde(default)]
-    pub strategy: RolloutStrategy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<RolloutStrategy>,
 }
 
 /// In which way machines are rolled.
@@ -276,14 +348,73 @@ pub struct RolloutStrategy {
     pub rolling_update: Option<RollingUpdate>,
 }
 
-/// The two numbers of a rolling update. Both may also be percentages on the wire; ours are numbers.
+/// The two numbers of a rolling update.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RollingUpdate {
     /// How many machines more than asked for there may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_surge: Option<u32>,
+    pub max_surge: Option<Amount>,
     /// How many machines fewer than asked for there may be.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_unavailable: Option<u32>,
+    pub max_unavailable: Option<Amount>,
+}
+
+/// A number of machines. We write counts; people also write shares, and their objects must be readable.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Amount {
+    /// So many.
+    Count(u32),
+    /// A share of all: `25%`.
+    Share(String),
+}
+
+impl Amount {
+    /// How many that is of a whole, a part of a machine counted as one: for machines that are added.
+    pub fn of_rounded_up(&self, whole: u32) -> Option<u32> {
+        self.hundredths_of(whole).map(|hundredths| hundredths.div_ceil(100)).and_then(|count| count.try_into().ok())
+    }
+
+    /// How many that is of a whole, a part of a machine not counted: for machines that are missing.
+    pub fn of_rounded_down(&self, whole: u32) -> Option<u32> {
+        self.hundredths_of(whole).map(|hundredths| hundredths / 100).and_then(|count| count.try_into().ok())
+    }
+
+    fn hundredths_of(&self, whole: u32) -> Option<u64> {
+        match self {
+            Self::Count(count) => Some(u64::from(*count) * 100),
+            Self::Share(text) => {
+                let percent: u32 = text.strip_suffix('%')?.parse().ok()?;
+                Some(u64::from(percent) * u64::from(whole))
+            }
+        }
+    }
+}
+
+impl From<u32> for Amount {
+    fn from(count: u32) -> Self {
+        Self::Count(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, whole: u32, up_and_down: Option<(u32, u32)>) {
+        let amount: Amount = serde_json::from_str(text).unwrap();
+        assert_eq!(amount.of_rounded_up(whole).zip(amount.of_rounded_down(whole)), up_and_down, "{text} of {whole}");
+        assert_eq!(serde_json::to_string(&amount).unwrap(), text);
+    }
+
+    #[test]
+    fn an_amount_is_a_count_or_a_share() {
+        check("1", 10, Some((1, 1)));
+        check(r#""25%""#, 10, Some((3, 2)));
+        check(r#""0%""#, 10, Some((0, 0)));
+        check(r#""100%""#, u32::MAX, Some((u32::MAX, u32::MAX)));
+        check(r#""4294967295%""#, u32::MAX, None);
+        check(r#""some""#, 10, None);
+    }
 }

@@ -55,8 +55,25 @@ pub struct UpdateEnd {
     pub kubernetes: String,
     /// The machines of the control plane.
     pub control_plane: super::tanzu::Machines,
-    /// The workers.
+    /// The workers of a cluster that has one pool of them.
     pub workers: super::tanzu::Machines,
+    /// The pools of workers of a cluster that may have several, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pools: Vec<PoolEnd>,
+    /// The pools whose machines keep the version that they have, because this end is only a hop.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub kept_pools: Vec<String>,
+}
+
+/// A pool of workers at one end of an update.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolEnd {
+    /// Its name.
+    pub name: String,
+    /// Its machines.
+    #[serde(flatten)]
+    pub machines: super::tanzu::Machines,
 }
 
 /// How far an update is.
@@ -112,6 +129,9 @@ pub struct WaitingFor {
     pub object: String,
     /// Why, in a sentence.
     pub message: String,
+    /// Since when it waits for this object for this reason, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
     /// What a person can do about it; nothing where waiting is all there is to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way_out: Option<String>,

@@ -25,6 +25,18 @@ use super::Condition;
     printcolumn(name = "Running", type_ = "string", json_path = ".status.version"),
     printcolumn(name = "Phase", type_ = "string", json_path = ".status.phase"),
     printcolumn(name = "Waiting For", type_ = "string", json_path = ".status.waitingFor"),
+    printcolumn(
+        name = "Ready",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="Ready")].status"#,
+        priority = 1
+    ),
+    printcolumn(
+        name = "Updates Available",
+        type_ = "string",
+        json_path = r#".status.conditions[?(@.type=="UpdatesAvailable")].message"#,
+        priority = 1
+    ),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     derive = "Default",
     derive = "PartialEq",

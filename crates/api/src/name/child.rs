@@ -42,7 +42,7 @@ impl NameLimit {
 }
 
 /// What a machine is for.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// It runs the control plane.
     ControlPlane,
@@ -121,7 +121,7 @@ fn numbered(base: &str, number: u64, limit: NameLimit) -> ObjectName {
 }
 
 /// The plain name if it fits and reads back; otherwise as much of it as there is room for, and the hash of its parts.
-fn fitted(plain: String, reads_back: bool, limit: NameLimit, parts: &[&str]) -> ObjectName {
+pub(super) fn fitted(plain: String, reads_back: bool, limit: NameLimit, parts: &[&str]) -> ObjectName {
     if reads_back && plain.len() <= limit.max_bytes() {
         return ObjectName(plain.into_boxed_str());
     }
@@ -139,7 +139,7 @@ fn fitted(plain: String, reads_back: bool, limit: NameLimit, parts: &[&str]) -> 
 const HASH_MARK: &str = "-x";
 
 /// Whether a text ends like a hashed name.
-fn looks_hashed(text: &str) -> bool {
+pub(super) fn looks_hashed(text: &str) -> bool {
     let is_digit = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     text.rsplit_once(HASH_MARK).is_some_and(|(_, end)| end.len() == hash::BASE36_DIGITS && end.bytes().all(is_digit))
 }

@@ -16,7 +16,7 @@ use crate::text::{quoted, travels_as_text};
 /// The ids of all clusters meet in one namespace (that of the Jobs). With 64 bits, among a million updates the chance that
 /// any two have the same id is 10^12 / 2^65 = 3e-8; if it ever happens, the second Job is found to have another owner and
 /// is not adopted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct UpdateId(pub(super) u64);
 
 impl UpdateId {

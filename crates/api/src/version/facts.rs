@@ -29,12 +29,17 @@ pub const ETCD_LEARNER_SINCE: MinorVersion = minor(27);
 /// The kubelet of a control-plane machine speaks only to the API server beside it from here on.
 pub const LOCAL_API_SERVER_SINCE: MinorVersion = minor(31);
 
+/// Steps between minors of etcd for which the patch matters: from, to, and the least patch of every member before.
+const ETCD_FLOORS: [(MinorVersion, MinorVersion, u64); 1] =
+    [(MinorVersion { major: 3, minor: 5 }, MinorVersion { major: 3, minor: 6 }, 32)];
+
 /// The version of kubeadm's configuration that the newest kubeadm reads.
 pub const KUBEADM_API_LATEST: &str = "kubeadm.k8s.io/v1beta4";
 
 /// The version of kubeadm's configuration that a kubeadm reads.
 pub fn kubeadm_api(version: &KubernetesVersion) -> &'static str {
     match version.minor() {
+        old if old < minor(15) => "kubeadm.k8s.io/v1beta1",
         old if old < minor(22) => "kubeadm.k8s.io/v1beta2",
         old if old < minor(31) => "kubeadm.k8s.io/v1beta3",
         _ => KUBEADM_API_LATEST,
@@ -96,6 +101,11 @@ pub fn joins_etcd_as_learner(version: &KubernetesVersion) -> bool {
     version.minor() >= ETCD_LEARNER_SINCE
 }
 
+/// The least patch that every member of etcd must have before it goes from one minor to another, where that matters.
+pub fn etcd_floor(from: MinorVersion, to: MinorVersion) -> Option<u64> {
+    ETCD_FLOORS.iter().find(|(old, new, _)| (*old, *new) == (from, to)).map(|(_, _, patch)| *patch)
+}
+
 /// The kubelet of a control-plane machine speaks only to the API server beside it, and never to an older one.
 pub fn kubelet_uses_local_api_server(version: &KubernetesVersion) -> bool {
     version.minor() >= LOCAL_API_SERVER_SINCE
@@ -125,10 +135,25 @@ mod tests {
     }
 
     #[test]
+    fn each_kubeadm_reads_one_version_of_its_configuration() {
+        let api = |version: &str| kubeadm_api(&version.parse().unwrap());
+        let versions = ["v1.14.10", "v1.15.0", "v1.21.14", "v1.22.0", "v1.30.9", "v1.31.0"];
+        let expected = ["v1beta1", "v1beta2", "v1beta2", "v1beta3", "v1beta3", "v1beta4"];
+        assert_eq!(versions.map(api), expected.map(|version| format!("kubeadm.k8s.io/{version}")));
+    }
+
+    #[test]
     fn the_configuration_of_kubelets_lost_its_version() {
         let name = |version: &str| kubelet_config_name(&version.parse().unwrap());
         assert_eq!(name("v1.16.7+vmware.1"), "kubelet-config-1.16");
         assert_eq!(name("v1.24.0"), "kubelet-config");
+    }
+
+    #[test]
+    fn some_steps_of_etcd_need_a_patch() {
+        let minor = |minor| MinorVersion { major: 3, minor };
+        assert_eq!(etcd_floor(minor(5), minor(6)), Some(32));
+        assert_eq!(etcd_floor(minor(4), minor(5)), None);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::fmt;
 use std::num::NonZeroU64;
 
 /// `1.24`: what the rules of skew speak about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MinorVersion {
     /// The first number.
     pub major: u64,
