@@ -14,7 +14,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::jsonpath::JsonPath;
-use crate::kind::priority;
+use crate::kind::{ANY_NAME, priority};
+use crate::meta::NameRule;
 use crate::schema::{Schema, compile, format};
 use crate::value::Fields;
 
@@ -39,6 +40,8 @@ pub struct Crd {
     pub categories: Vec<String>,
     /// Whether objects live in namespaces.
     pub namespaced: bool,
+    /// What their names look like.
+    pub names: NameRule,
     /// Whether the resource is served: its names were accepted once, and stay served even when a change of them is refused.
     pub established: bool,
     /// The versions, in the order of the definition.
@@ -284,9 +287,17 @@ pub fn parse(crd: &Value, object_meta: Option<&Arc<Schema>>) -> Crd {
         short_names: names.texts("shortNames").map(str::to_owned).collect(),
         categories: names.texts("categories").map(str::to_owned).collect(),
         namespaced: spec.text("scope") == "Namespaced",
+        names: name_rule(crd),
         established,
         versions: all.iter().map(|version| parse_version(version, all, owner, object_meta)).collect(),
     }
+}
+
+/// What names of the resource look like: as for all custom resources, unless the definition stands for an API server of its own.
+fn name_rule(crd: &Value) -> NameRule {
+    let [key, value] = ANY_NAME;
+    let asked_for = crd.at("metadata").at("annotations").text(key) == value;
+    if asked_for { NameRule::PathSegment } else { NameRule::DnsSubdomain }
 }
 
 /// What users of a deprecated version are told: which one to use instead, if there is a better one.

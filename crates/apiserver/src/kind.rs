@@ -14,6 +14,7 @@ use crate::builtin::{self, Builtin};
 use crate::crd::{self, CrdColumn};
 use crate::field::FieldError;
 use crate::jsonpath::JsonPath;
+use crate::meta::NameRule;
 use crate::schema::{self, Schema};
 use crate::store::Resource;
 
@@ -65,6 +66,10 @@ pub enum Origin {
     Custom(Custom),
 }
 
+/// The annotation by which a definition says that names of its objects need only be a segment of a URL's path, as some are that
+/// a real cluster serves through an aggregated API server: key and value. A real server passes over it.
+pub const ANY_NAME: [&str; 2] = ["apiserver.windlass.dev/names", "path-segments"];
+
 /// What only custom resources have.
 #[derive(Debug)]
 pub struct Custom {
@@ -72,6 +77,8 @@ pub struct Custom {
     pub published: Value,
     /// The columns of `kubectl get`, apart from the name.
     pub columns: Vec<CrdColumn>,
+    /// What names look like.
+    pub names: NameRule,
     /// This is the version that objects are stored in.
     pub storage: bool,
     /// Stored objects may not fit this version's schema: they are pruned and defaulted when they are read.

@@ -27,7 +27,7 @@ const METADATA: Path<'static> = Path::new("metadata");
 /// What the names of a kind's objects must look like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NameRule {
-    /// `example.com`: most kinds, and all custom resources.
+    /// `example.com`: most kinds, and all custom resources that say nothing else.
     DnsSubdomain,
     /// `my-name`: namespaces, services, stateful sets.
     DnsLabel,

@@ -1,28 +1,18 @@
 //! What a World has from the beginning: definitions of kinds, images, classes, storage classes, namespaces.
 //!
-//! All of it is data: `crds/` has the definitions of kinds that are not ours, `catalogue/` has objects. Ours come from
+//! All of it is data: [`definition`] has the kinds that are not ours, `catalogue/` has objects. Our own kinds come from
 //! [`windlass_api::kind::definition`].
+
+pub mod definition;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::ApiResource;
 use kube::{Client, ResourceExt};
-use windlass_api::kind::definition;
+use windlass_api::kind::definition::ours;
 use windlass_api::kind::virtual_machine::{VirtualMachineClass, VirtualMachineImage};
 
 use crate::world::Error;
-
-/// The definitions of kinds that belong to others.
-const DEFINITIONS: [&str; 8] = [
-    include_str!("../crds/clusters.cluster.x-k8s.io.yaml"),
-    include_str!("../crds/kubeadmconfigs.bootstrap.cluster.x-k8s.io.yaml"),
-    include_str!("../crds/kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io.yaml"),
-    include_str!("../crds/machinedeployments.cluster.x-k8s.io.yaml"),
-    include_str!("../crds/machines.cluster.x-k8s.io.yaml"),
-    include_str!("../crds/machinesets.cluster.x-k8s.io.yaml"),
-    include_str!("../crds/virtualmachineclasses.vmoperator.vmware.com.yaml"),
-    include_str!("../crds/virtualmachineimages.vmoperator.vmware.com.yaml"),
-];
 
 const NAMESPACES: &str = include_str!("../catalogue/namespaces.yaml");
 const STORAGE_CLASSES: &str = include_str!("../catalogue/storage-classes.yaml");
@@ -32,7 +22,7 @@ const IMAGES: &str = include_str!("../catalogue/images.yaml");
 /// Puts everything into a management cluster that has nothing yet.
 pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
-    for definition in foreign_definitions()?.into_iter().chain(definition::ours()) {
+    for definition in definition::foreign().into_iter().chain(ours()) {
         create(&definitions, &definition).await?;
     }
     for (kind, file) in [
@@ -47,12 +37,6 @@ pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
         }
     }
     Ok(())
-}
-
-/// The definitions of kinds that belong to others: of Cluster API, and of whoever makes machines.
-pub fn foreign_definitions() -> Result<Vec<CustomResourceDefinition>, Error> {
-    let read = DEFINITIONS.into_iter().map(read::<CustomResourceDefinition>);
-    Ok(read.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
 }
 
 /// The images of the releases that a World has.
@@ -96,14 +80,6 @@ mod tests {
                 assert_eq!(addon.kind, "inline", "{key}");
                 assert!(serde_saphyr::from_multiple::<DynamicObject>(&addon.value).unwrap().len() == 1, "{key}");
             }
-        }
-    }
-
-    #[test]
-    fn definitions_are_named_after_their_plural_and_group() {
-        for definition in foreign_definitions().unwrap() {
-            let spec = &definition.spec;
-            assert_eq!(definition.name_any(), format!("{}.{}", spec.names.plural, spec.group));
         }
     }
 }

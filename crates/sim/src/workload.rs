@@ -274,6 +274,8 @@ pub struct Member {
     pub healthy: bool,
     /// It leads.
     pub leader: bool,
+    /// The version that it runs, where its image has one.
+    pub version: Option<KubernetesVersion>,
 }
 
 /// etcd did not do what it was asked.
@@ -402,7 +404,7 @@ impl Workload {
 
     fn new_member(&self, node: &NodeName, started: bool, learner: bool) -> record::Member {
         let id = self.0.seed.child("etcd member").stream(node.as_str()).u64();
-        record::Member { id, name: node.clone(), learner, started, leader: false }
+        record::Member { id, name: node.clone(), learner, started, leader: false, version: None }
     }
 
     /// What follows at once from changed records: somebody leads, and the API answers or does not.

@@ -44,6 +44,10 @@ pub enum Error {
     Catalogue(#[source] Box<serde_saphyr::Error>),
 }
 
+/// How many draws of identities the catalogue has for itself. It takes two for the uid of each object, of which there are some
+/// fifty: with room for ten times as many, what is added to it changes no uid, and so no name, of what comes after.
+const DRAWS_OF_THE_CATALOGUE: u64 = 1_000;
+
 /// A simulated system. Cheap to clone: clones are the same World.
 #[derive(Clone)]
 pub struct World(Arc<Inner>);
@@ -68,6 +72,7 @@ impl World {
         let workloads = Workloads::new(settings.clone(), recorder.clone());
         let world = Self(Arc::new(Inner { settings, management, workloads, recorder }));
         catalogue::furnish(&world.client()).await?;
+        world.management().identities().skip_to(DRAWS_OF_THE_CATALOGUE);
         Ok(world)
     }
 

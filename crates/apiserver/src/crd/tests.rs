@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{accept, default, parse, validate, warnings};
+use super::{NameRule, accept, default, parse, validate, warnings};
 
 fn crd(versions: &Value) -> Value {
     let mut crd = json!({
@@ -328,6 +328,16 @@ fn a_definition_is_read() {
     assert_eq!(first.columns[0].json_path.as_ref().unwrap().find(&object), [&json!(5)]);
     assert!(first.status && !second.status);
     assert_eq!(second.columns[0].name, "Age");
+}
+
+#[test]
+fn a_definition_may_stand_for_an_api_server_of_its_own() {
+    let mut crd = crd(&json!([{"name": "v1", "served": true, "storage": true}]));
+    assert_eq!(parse(&crd, None).names, NameRule::DnsSubdomain);
+    crd["metadata"]["annotations"] = json!({"apiserver.windlass.dev/names": "path-segments"});
+    assert_eq!(parse(&crd, None).names, NameRule::PathSegment);
+    crd["metadata"]["annotations"] = json!({"apiserver.windlass.dev/names": "all"});
+    assert_eq!(parse(&crd, None).names, NameRule::DnsSubdomain);
 }
 
 #[test]

@@ -63,6 +63,7 @@ fn kind(crd: &Crd, version: &CrdVersion, reshape: bool) -> Kind {
         origin: Origin::Custom(Custom {
             published: version.openapi.clone(),
             columns: version.columns.clone(),
+            names: crd.names,
             storage: version.storage,
             reshape,
             deprecation: version.deprecation_warning.clone(),

@@ -430,7 +430,7 @@ impl Unfit {
 /// What names of a kind look like.
 fn name_rule(kind: &Kind, old: Option<&Value>) -> NameRule {
     match (&kind.origin, old) {
-        (Origin::Custom(_), _) => NameRule::DnsSubdomain,
+        (Origin::Custom(custom), _) => custom.names,
         (Origin::Builtin(_), None) => validate::name_rule(&kind.group, &kind.kind),
         // A name cannot change, so it is not judged again.
         (Origin::Builtin(_), Some(_)) => NameRule::PathSegment,

@@ -133,12 +133,13 @@ async fn roll(turn: &Turn, deployment: &MachineDeployment, sets: &[Arc<MachineSe
 }
 
 fn limits(deployment: &MachineDeployment) -> Limits {
-    let strategy = deployment.spec.rollout.as_ref().map(|rollout| &rollout.strategy);
+    let replicas = deployment.spec.replicas.unwrap_or(1);
+    let strategy = deployment.spec.rollout.as_ref().and_then(|rollout| rollout.strategy.as_ref());
     let numbers = strategy.and_then(|strategy| strategy.rolling_update.clone()).unwrap_or_default();
     Limits {
-        replicas: deployment.spec.replicas.unwrap_or(1),
-        surge_max: numbers.max_surge.unwrap_or(1),
-        unavailable_max: numbers.max_unavailable.unwrap_or(0),
+        replicas,
+        surge_max: numbers.max_surge.and_then(|surge| surge.of_rounded_up(replicas)).unwrap_or(1),
+        unavailable_max: numbers.max_unavailable.and_then(|missing| missing.of_rounded_down(replicas)).unwrap_or(0),
         on_delete: strategy.is_some_and(|strategy| strategy.type_ == "OnDelete"),
     }
     .sound()

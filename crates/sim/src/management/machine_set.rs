@@ -122,6 +122,7 @@ fn status(turn: &Turn, set: &MachineSet, machines: &[Arc<Machine>]) -> MachineSe
         up_to_date_replicas: if is_current(turn, set) { replicas } else { 0 },
         observed_generation: set.metadata.generation,
         conditions: set.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default(),
+        ..MachineSetStatus::default()
     }
 }
 

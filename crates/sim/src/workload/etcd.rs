@@ -58,6 +58,7 @@ impl Etcd {
             learner: member.learner,
             healthy: self.healthy(member),
             leader: member.leader,
+            version: member.version.clone(),
         };
         Ok(self.members.iter().map(shown).collect())
     }

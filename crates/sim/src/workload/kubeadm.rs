@@ -56,7 +56,7 @@ fn init(workload: &Workload, machine: &Machine) {
     let cluster = machine.configuration.cluster.clone().unwrap_or_default();
     let version = version(&cluster).unwrap_or_else(|| machine.kubelet.clone());
     let lock = workload.lock();
-    workload.put(&workload.new_member(&machine.name, true, false));
+    workload.put(&Member { version: etcd_version(&cluster), ..workload.new_member(&machine.name, true, false) });
     workload.settle();
     drop(lock);
     let mut data = json!({"ClusterConfiguration": yaml(&cluster)});
@@ -88,12 +88,12 @@ fn join_control_plane(workload: &Workload, machine: &Machine) {
     let store = workload.server().store();
     // Somebody may have removed it in the meantime: then kubeadm waits until it is killed.
     let Some(member) = record::of::<Member>(store, &machine.name) else { return };
-    workload.put(&Member { started: true, learner: false, ..member });
-    workload.settle();
-    drop(lock);
     let key = Key::new(KUBE_SYSTEM, KUBEADM_CONFIG);
     let config = store.get(CONFIG_MAPS, &key).map(|entry| entry.to_value("", "")).unwrap_or_default();
     let cluster = read_yaml(&config["data"]["ClusterConfiguration"]);
+    workload.put(&Member { started: true, learner: false, version: etcd_version(&cluster), ..member });
+    workload.settle();
+    drop(lock);
     if facts::has_cluster_status(&machine.kubelet) {
         let status = with_endpoint(read_yaml(&config["data"]["ClusterStatus"]), machine);
         workload.change(CONFIG_MAPS, &key, |object| object["data"]["ClusterStatus"] = yaml(&status).into());
@@ -205,6 +205,11 @@ fn run_static_pods(workload: &Workload, machine: &Machine, cluster: &Value) {
         pod::run(&mut object, &machine.address, now);
         workload.create(PODS, &Key::new(KUBE_SYSTEM, &format!("{component}-{}", machine.name)), object);
     }
+}
+
+/// The version of etcd, if that is what its image is tagged with.
+fn etcd_version(cluster: &Value) -> Option<KubernetesVersion> {
+    cluster["etcd"]["local"]["imageTag"].as_str()?.parse().ok()
 }
 
 fn version(cluster: &Value) -> Option<KubernetesVersion> {

@@ -91,6 +91,9 @@ pub struct Member {
     pub started: bool,
     /// It leads.
     pub leader: bool,
+    /// The version in the tag of its image, once it has started and if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<KubernetesVersion>,
 }
 
 /// What is kept as a record.
