@@ -13,6 +13,9 @@ use crate::release::AddonRelease;
 use crate::render;
 use crate::target::Target;
 
+/// The add-on that may not be newer than any API server.
+pub(crate) const PROXY: &str = "kube-proxy";
+
 /// How a package is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PackageState {
@@ -68,10 +71,13 @@ fn state(
 
 /// The live object of a package with this kind, namespace and name.
 pub(crate) fn find<'a>(workload: &Reachable<'a>, addon: &AddonName, desired: &Value) -> Option<&'a AddonObject> {
-    let same = |pointer: &str, live: &Value| desired.pointer(pointer) == live.pointer(pointer);
-    workload.addons.get(addon)?.iter().find(|found| {
-        ["/kind", "/metadata/namespace", "/metadata/name"].iter().all(|pointer| same(pointer, &found.live))
-    })
+    workload.addons.get(addon)?.iter().find(|found| is_same(desired, &found.live))
+}
+
+/// Whether two objects are of the same kind, namespace and name.
+pub(crate) fn is_same(desired: &Value, live: &Value) -> bool {
+    let same = |pointer: &&str| desired.pointer(pointer) == live.pointer(pointer);
+    ["/kind", "/metadata/namespace", "/metadata/name"].iter().all(same)
 }
 
 /// `Kind/name` of an object.
@@ -92,6 +98,7 @@ fn complaint(live: &Value, distribution: &KubernetesVersion, workload: &Reachabl
             let is_new = |node: &crate::inventory::Node| node.distribution.as_ref() == Some(distribution);
             deployment(replicas, workload.nodes.iter().all(is_new), &status)
         }
+        Some("StatefulSet") => stateful_set(live["spec"]["replicas"].as_u64().unwrap_or(1), &status),
         _ => return None,
     };
     let generation = live["metadata"]["generation"].as_u64().unwrap_or_default();
@@ -112,6 +119,12 @@ fn deployment(replicas: u64, all_nodes_are_new: bool, status: &dyn Fn(&str) -> u
         return Some(format!("{available} of {replicas} pods are available"));
     }
     (all_nodes_are_new && updated != replicas).then(|| format!("{updated} of {replicas} pods are updated"))
+}
+
+/// Its pods are replaced when their nodes are, so it is enough that all of them run.
+fn stateful_set(replicas: u64, status: &dyn Fn(&str) -> u64) -> Option<String> {
+    let ready = status("readyReplicas");
+    (ready < replicas).then(|| format!("{ready} of {replicas} pods are ready"))
 }
 
 #[cfg(test)]
@@ -163,6 +176,16 @@ mod tests {
         check(&[OLD], &daemon_set(0, 0), "");
         check(&[OLD], &daemon_set(1, 1), "");
         check(&[OLD], &daemon_set(1, 0), "DaemonSet/d: 0 ready and 1 updated of 1 pods");
+    }
+
+    #[test]
+    fn a_stateful_set_is_well_while_all_its_pods_run_whichever_they_are() {
+        let stateful_set = |ready: u64| {
+            json!({"kind": "StatefulSet", "metadata": {"name": "s", "generation": 2}, "spec": {"replicas": 2},
+                "status": {"observedGeneration": 2, "readyReplicas": ready, "updatedReplicas": 0}})
+        };
+        check(&[OLD], &stateful_set(2), "");
+        check(&[OLD, NEW], &stateful_set(1), "StatefulSet/s: 1 of 2 pods are ready");
     }
 
     #[test]

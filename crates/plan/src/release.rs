@@ -1,45 +1,157 @@
-//! A release: an immutable set of versions, images and add-ons.
+//! A release: an immutable set of versions, images, add-ons, packages and defaults.
 //!
-//! It is read whole from the annotations of a machine image, or refused whole: no add-on of a malformed image is ever
-//! applied. The objects of its add-ons are made safe here, once: where and when their pods may run is part of the release.
+//! It has three spellings, and one type: the annotations of a machine image ([`Release::from_image`]), a
+//! `TanzuKubernetesRelease` with its images, template and packages ([`Release::from_objects`]), and a set of `ConfigMap`s
+//! ([`Release::from_config_maps`]). Whichever it is, it is read whole or refused whole: nothing of a malformed release is ever
+//! applied, and the refusal names the object and the key. The objects of its add-ons are made safe here, once: where and
+//! when their pods may run is part of the release.
 
 mod builtin;
+mod config_maps;
+mod defaults;
+mod error;
+mod field;
+mod image;
 mod manifest;
+mod order;
+mod package;
 mod placement;
+mod tkr;
+mod yaml;
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
-use windlass_api::annotation;
-use windlass_api::kind::virtual_machine::VirtualMachineImage;
+use windlass_api::kind::release::{MachineImage as ImageReference, OperatingSystem};
 use windlass_api::label;
-use windlass_api::machine_image::{Addon, Distribution};
-use windlass_api::name::{AddonName, ImageName, NameError};
+use windlass_api::name::{AddonName, ImageName, Namespace};
 use windlass_api::version::KubernetesVersion;
 
 use crate::digest;
 
-/// An immutable set of versions, images and add-ons.
+pub use defaults::{FieldDefault, FieldOwner, KindDefaults};
+pub use error::{Cause, ReleaseError};
+pub use field::{FieldPath, FieldPathError};
+pub(crate) use image::slot;
+pub use manifest::ManifestError;
+pub use order::{Bringing, Brought};
+pub use package::{PackageRelease, PackageSlot, PackageValues, PackageVersion};
+
+/// An immutable set of versions, images, add-ons, packages and defaults.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Release {
-    /// The machine image that it is on.
-    pub image: ImageName,
+    /// Where it was read.
+    #[serde(skip_serializing_if = "Spelling::is_image")]
+    pub spelling: Spelling,
+    /// The images that machines of it can be made from. What it says about itself may leave several to choose from
+    /// ([`Release::with_image`]), or none, where the image is among the defaults of a template.
+    #[serde(rename = "image", serialize_with = "names_or_facts")]
+    pub images: Vec<MachineImage>,
     /// The version of the whole.
     pub distribution: KubernetesVersion,
     /// The version of Kubernetes in it.
     pub kubernetes: KubernetesVersion,
-    /// Where the images of Kubernetes come from.
-    pub image_repository: String,
-    /// The image of etcd.
-    pub etcd: ImageTag,
-    /// The image of `CoreDNS`.
-    pub coredns: ImageTag,
-    /// The add-ons, `kube-proxy` and `coredns` included, ready to be applied.
+    /// Where the images of Kubernetes come from; `None` leaves it to kubeadm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_repository: Option<String>,
+    /// The image of etcd; `None` leaves it to kubeadm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub etcd: Option<ImageTag>,
+    /// The image of `CoreDNS`; `None` leaves it to kubeadm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub coredns: Option<ImageTag>,
+    /// The image that holds the namespaces of a pod; `None` leaves it to kubeadm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<ImageTag>,
+    /// The image of what answers for the address of the API, if the release has one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kube_vip: Option<ImageTag>,
+    /// The add-ons, ready to be applied. On a machine image they include `kube-proxy` and `coredns`; in the other spellings
+    /// those two are kubeadm's and the control plane's.
     pub addons: BTreeMap<AddonName, AddonRelease>,
+    /// The packages that a cluster gets, in the order in which they are brought in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub packages: Vec<PackageRelease>,
+    /// The packages that a cluster can have: those above, and what their owners may choose instead of them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<PackageVersion>,
+    /// What objects of a kind get where their owners say nothing, by the kind in lower case.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub defaults: BTreeMap<String, KindDefaults>,
+    /// Whether it is meant to be used. Not part of the digest: a release that is deprecated while an update to it runs is
+    /// still the release that was reviewed.
+    #[serde(skip)]
+    pub state: ReleaseState,
     /// Made once: a release never changes.
     #[serde(skip)]
     digest: String,
+}
+
+/// Where a release was read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Spelling {
+    /// The annotations of a `VirtualMachineImage`.
+    Image(ImageName),
+    /// A `TanzuKubernetesRelease`, which has the name of its version.
+    Objects,
+    /// The `ConfigMap`s of a namespace.
+    ConfigMaps(Namespace),
+}
+
+impl Spelling {
+    fn is_image(&self) -> bool {
+        matches!(self, Self::Image(_))
+    }
+}
+
+/// Whether a release is meant to be used. Clusters that have it are never troubled by this.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum ReleaseState {
+    /// It is.
+    #[default]
+    Active,
+    /// Not any more: no cluster is newly resolved to it.
+    Deprecated,
+    /// Not yet: it is still being made.
+    Wip,
+    /// By those who ask for it by its whole version.
+    Preview,
+}
+
+impl ReleaseState {
+    /// All of them, in the order in which a release passes through them.
+    pub const ALL: [Self; 4] = [Self::Wip, Self::Preview, Self::Active, Self::Deprecated];
+
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Deprecated => "deprecated",
+            Self::Wip => "wip",
+            Self::Preview => "preview",
+        }
+    }
+}
+
+impl fmt::Display for ReleaseState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// An image that machines can be made from.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MachineImage {
+    /// The object that it is told by.
+    pub name: ImageName,
+    /// The operating system on it; `None` where nobody says.
+    pub os: Option<OperatingSystem>,
+    /// How a provider finds it; `None` if by its name.
+    pub reference: Option<ImageReference>,
 }
 
 /// The image of a component.
@@ -64,107 +176,32 @@ pub struct AddonRelease {
     pub objects: Vec<Value>,
 }
 
-/// A machine image that is no release. Nothing of it is used.
-#[derive(Debug, thiserror::Error)]
-pub enum ReleaseError {
-    /// It has no name, or one that no image has.
-    #[error("read the release of a VirtualMachineImage")]
-    Name(#[source] NameError),
-    /// It does not say what is on it.
-    #[error("VirtualMachineImage {image} is no release: it has no annotation {}", annotation::DISTRIBUTION)]
-    NoDistribution {
-        /// Its name.
-        image: ImageName,
-    },
-    /// An annotation is not the JSON that it should be.
-    #[error("VirtualMachineImage {image}: {key} cannot be read")]
-    Json {
-        /// The image.
-        image: ImageName,
-        /// The annotation.
-        key: String,
-        /// What is wrong.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// The key of an add-on ends in no name.
-    #[error("VirtualMachineImage {image}: {key} names no add-on")]
-    AddonName {
-        /// The image.
-        image: ImageName,
-        /// The annotation.
-        key: String,
-        /// What is wrong.
-        #[source]
-        source: NameError,
-    },
-    /// An add-on's value is to be read in a way that is not known.
-    #[error("VirtualMachineImage {image}: {key} has the type {kind:?}; only \"inline\" is known")]
-    UnknownType {
-        /// The image.
-        image: ImageName,
-        /// The annotation.
-        key: String,
-        /// Its type.
-        kind: String,
-    },
-    /// An add-on has the name of one that comes with Kubernetes.
-    #[error("VirtualMachineImage {image}: {key} is an add-on that comes with every release")]
-    Builtin {
-        /// The image.
-        image: ImageName,
-        /// The annotation.
-        key: String,
-    },
-    /// An add-on's manifests cannot be used.
-    #[error("VirtualMachineImage {image}: the manifests of {key} cannot be used")]
-    Manifest {
-        /// The image.
-        image: ImageName,
-        /// The annotation.
-        key: String,
-        /// What is wrong.
-        #[source]
-        source: ManifestError,
-    },
-}
-
-pub use manifest::ManifestError;
-
 impl Release {
-    /// Reads the release of a machine image: all of it, or nothing.
-    pub fn from_image(image: &VirtualMachineImage) -> Result<Self, ReleaseError> {
-        let name = ImageName::new(image.metadata.name.as_deref().unwrap_or_default()).map_err(ReleaseError::Name)?;
-        let none = BTreeMap::new();
-        let annotations = image.metadata.annotations.as_ref().unwrap_or(&none);
-
-        let key = annotation::DISTRIBUTION.name;
-        let text = annotations.get(key).ok_or_else(|| ReleaseError::NoDistribution { image: name.clone() })?;
-        let read: Distribution = serde_json::from_str(text).map_err(|source| ReleaseError::Json {
-            image: name.clone(),
-            key: key.to_owned(),
-            source,
-        })?;
-
-        let mut release = Self {
-            image: name,
-            distribution: read.distribution.version,
-            kubernetes: read.kubernetes.version,
-            image_repository: read.kubernetes.image_repository,
-            etcd: ImageTag { repository: read.etcd.image_repository, tag: read.etcd.version },
-            coredns: ImageTag { repository: read.coredns.image_repository, tag: read.coredns.version },
+    /// A release with versions, and nothing in it yet.
+    fn of(spelling: Spelling, distribution: KubernetesVersion, kubernetes: KubernetesVersion) -> Self {
+        Self {
+            spelling,
+            images: Vec::new(),
+            distribution,
+            kubernetes,
+            image_repository: None,
+            etcd: None,
+            coredns: None,
+            pause: None,
+            kube_vip: None,
             addons: BTreeMap::new(),
+            packages: Vec::new(),
+            choices: Vec::new(),
+            defaults: BTreeMap::new(),
+            state: ReleaseState::default(),
             digest: String::new(),
-        };
-        release.addons = builtin::addons(&release).map_err(ReleaseError::Name)?;
-        for (key, text) in annotations {
-            let Some(addon) = annotation::addon_name(key) else { continue };
-            let (image, key) = (release.image.clone(), key.clone());
-            let addon = addon.map_err(|source| ReleaseError::AddonName { image, key: key.clone(), source })?;
-            release.add(addon, key, text)?;
         }
-        release.digest = digest::of(&json!(release));
-        Ok(release)
+    }
+
+    /// The release, complete.
+    fn sealed(mut self) -> Self {
+        self.digest = digest::of(&json!(self));
+        self
     }
 
     /// What tells the release from all others, whatever its name: `sha256:…`.
@@ -172,44 +209,55 @@ impl Release {
         &self.digest
     }
 
-    fn add(&mut self, addon: AddonName, key: String, text: &str) -> Result<(), ReleaseError> {
-        let image = self.image.clone();
-        let read: Addon = match serde_json::from_str(text) {
-            Ok(read) => read,
-            Err(source) => return Err(ReleaseError::Json { image, key, source }),
-        };
-        if read.kind != "inline" {
-            return Err(ReleaseError::UnknownType { image, key, kind: read.kind });
+    /// The name that clusters carry as a label, whatever the spelling: the version, as it can be in a label.
+    pub fn name(&self) -> String {
+        self.distribution.label().to_string()
+    }
+
+    /// The tag of etcd's image; `None` leaves it to kubeadm.
+    pub fn etcd_tag(&self) -> Option<&str> {
+        self.etcd.as_ref().map(|etcd| etcd.tag.as_str())
+    }
+
+    /// The image that machines are made from, where there is no other to choose.
+    pub fn image(&self) -> Option<&ImageName> {
+        match self.images.as_slice() {
+            [only] => Some(&only.name),
+            _ => None,
         }
-        if self.addons.contains_key(&addon) {
-            return Err(ReleaseError::Builtin { image, key });
-        }
-        let mut objects = match manifest::objects(&read.value) {
-            Ok(objects) => objects,
-            Err(source) => return Err(ReleaseError::Manifest { image, key, source }),
-        };
-        for object in &mut objects {
-            placement::make_safe(object, &addon, &self.distribution);
-        }
-        let release = AddonRelease {
-            slot: slot(&addon).to_owned(),
-            display_name: read.name.unwrap_or_else(|| addon.to_string()),
-            version: read.version.unwrap_or_else(|| self.distribution.to_string()),
-            objects,
-        };
-        self.addons.insert(addon, release);
-        Ok(())
+    }
+
+    /// The release on one of its images, which was chosen for a cluster; `None` if it is not one of them. The digest stays: it
+    /// is the same release.
+    #[must_use]
+    pub fn with_image(mut self, chosen: &ImageName) -> Option<Self> {
+        self.images.retain(|image| image.name == *chosen);
+        (!self.images.is_empty()).then_some(self)
+    }
+
+    /// The package of that short name among those that a cluster can have, where there is no other to choose: `antrea`. So the
+    /// choice of an owner survives an update.
+    pub fn choice(&self, short_name: &str) -> Option<&PackageVersion> {
+        let mut found = self.choices.iter().filter(|choice| choice.short_name() == short_name);
+        found.next().filter(|_| found.next().is_none())
+    }
+
+    /// What it says about objects of a kind.
+    pub fn defaults_of(&self, kind: &str) -> Option<&KindDefaults> {
+        self.defaults.get(&kind.to_ascii_lowercase())
     }
 }
 
-/// What an add-on is for. An add-on that is not known here is for itself.
-fn slot(addon: &AddonName) -> &str {
-    match addon.as_str() {
-        "pvcsi" => "csi",
-        "vmware-guest-cluster" => "cloudprovider",
-        "calico" | "antrea" => "cni",
-        "defaultpsp" => "psp",
-        name => name,
+/// An image of which only the name is known is written as its name, and the only one without a list around it: so digests of
+/// releases on machine images stay what they were when a release could have no other.
+fn names_or_facts<S: Serializer>(images: &[MachineImage], serializer: S) -> Result<S::Ok, S::Error> {
+    let written = |image: &MachineImage| match image {
+        MachineImage { name, os: None, reference: None } => json!(name),
+        image => json!(image),
+    };
+    match images {
+        [only] => written(only).serialize(serializer),
+        several => serializer.collect_seq(several.iter().map(written)),
     }
 }
 
@@ -234,6 +282,3 @@ pub fn addon_role(addon: &AddonName, object: &Value) -> String {
 pub fn distribution_of(object: &Value) -> Option<KubernetesVersion> {
     object["metadata"]["labels"][label::DISTRIBUTION_VERSION.name].as_str()?.parse().ok()
 }
-
-#[cfg(test)]
-mod tests;

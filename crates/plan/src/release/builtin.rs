@@ -4,30 +4,39 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use windlass_api::label;
-use windlass_api::name::{AddonName, NameError};
+use windlass_api::name::AddonName;
 
-use super::{AddonRelease, Release, placement};
+use super::{AddonRelease, ImageTag, Release, placement};
 
 const NAMESPACE: &str = "kube-system";
 
 /// As many as kubeadm runs.
 const COREDNS_REPLICAS: u32 = 2;
 
-/// kube-proxy and `CoreDNS` as they come with a release.
-pub(super) fn addons(release: &Release) -> Result<BTreeMap<AddonName, AddonRelease>, NameError> {
-    let proxy = AddonName::new("kube-proxy")?;
-    let dns = AddonName::new("coredns")?;
-    let addon = |name: &AddonName, slot: &str, display_name: &str, version: String, mut object: Value| {
-        placement::make_safe(&mut object, name, &release.distribution);
-        AddonRelease { slot: slot.to_owned(), display_name: display_name.to_owned(), version, objects: vec![object] }
+/// kube-proxy and `CoreDNS` as they come with a release, from the repository of Kubernetes and from the image that are given;
+/// or why they cannot.
+pub(super) fn addons(
+    release: &Release,
+    repository: &str,
+    dns_image: &ImageTag,
+) -> Result<BTreeMap<AddonName, AddonRelease>, String> {
+    let addon = |name: &str, slot: &str, display_name: &str, version: String, mut object: Value| {
+        let name = AddonName::new(name).map_err(|error| error.to_string())?;
+        placement::make_safe(&mut object, &name, &release.distribution)?;
+        let (slot, display_name) = (slot.to_owned(), display_name.to_owned());
+        Ok((name, AddonRelease { slot, display_name, version, objects: vec![object] }))
     };
-    let proxy_addon = addon(&proxy, "proxy", "kube-proxy", release.kubernetes.to_string(), kube_proxy(release));
-    let dns_addon = addon(&dns, "dns", "CoreDNS", release.coredns.tag.clone(), coredns(release));
-    Ok(BTreeMap::from([(proxy, proxy_addon), (dns, dns_addon)]))
+    let proxy = kube_proxy(release, repository);
+    [
+        addon("kube-proxy", "proxy", "kube-proxy", release.kubernetes.to_string(), proxy),
+        addon("coredns", "dns", "CoreDNS", dns_image.tag.clone(), coredns(dns_image)),
+    ]
+    .into_iter()
+    .collect()
 }
 
 /// It may not be newer than any API server, which is why it is bound to the distribution of its node.
-fn kube_proxy(release: &Release) -> Value {
+fn kube_proxy(release: &Release, repository: &str) -> Value {
     let labels = json!({ "k8s-app": "kube-proxy" });
     json!({
         "apiVersion": "apps/v1",
@@ -43,7 +52,7 @@ fn kube_proxy(release: &Release) -> Value {
                     "tolerations": [{ "operator": "Exists" }],
                     "containers": [{
                         "name": "kube-proxy",
-                        "image": format!("{}/kube-proxy:{}", release.image_repository, release.kubernetes.tag()),
+                        "image": format!("{repository}/kube-proxy:{}", release.kubernetes.tag()),
                     }],
                 },
             },
@@ -53,7 +62,7 @@ fn kube_proxy(release: &Release) -> Value {
 
 /// Its pods run on machines of the control plane too: in an update those are the first of the new distribution, and the
 /// first pod has to run on one of them before any old one may go.
-fn coredns(release: &Release) -> Value {
+fn coredns(image: &ImageTag) -> Value {
     let labels = json!({ "k8s-app": "kube-dns" });
     json!({
         "apiVersion": "apps/v1",
@@ -73,7 +82,7 @@ fn coredns(release: &Release) -> Value {
                     ],
                     "containers": [{
                         "name": "coredns",
-                        "image": format!("{}/coredns:{}", release.coredns.repository, release.coredns.tag),
+                        "image": format!("{}/coredns:{}", image.repository, image.tag),
                     }],
                 },
             },
