@@ -1,20 +1,27 @@
 //! What is going on with a cluster, for status, CLI, Events and webhook warnings: the same words everywhere.
 
+use jiff::Timestamp;
 use serde::Serialize;
 use windlass_api::kind::tanzu::Phase;
+use windlass_api::name::AddonName;
 use windlass_api::version::{KubernetesVersion, facts};
 
 use crate::gate::Blocked;
-use crate::planner::Case;
+use crate::inventory::{UpdateRecordState, Waited};
+use crate::planner::{Case, Course};
 use crate::step::Stage;
+use crate::target::Drive;
 
 /// What is going on with a cluster.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[must_use = "whoever waits wants to be told what for"]
 pub struct Report {
     /// The whole in one word.
     pub assessment: Assessment,
     /// The stages, in order; each exactly once.
     pub stages: Vec<StageReport>,
+    /// Since when each thing is waited for that a stage waits for, as far as anybody remembers: each reason and object once.
+    pub waiting: Vec<Waited>,
     /// Rules that are known not to hold for a while, with the reason why that is tolerable.
     pub exemptions: Vec<String>,
 }
@@ -35,6 +42,7 @@ pub enum Assessment {
 
 /// What is going on in a stage.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[must_use = "whoever waits wants to be told what for"]
 pub struct StageReport {
     /// Which stage.
     pub stage: Stage,
@@ -62,9 +70,61 @@ pub enum StageState {
     Failed,
 }
 
+/// Something that a stage waits for, as people and scripts read it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Wait {
+    /// Why, in one word.
+    pub reason: &'static str,
+    /// For which object, as `Kind/name`.
+    pub object: String,
+    /// Why, in a sentence.
+    pub message: String,
+    /// Since when; nothing where nobody remembers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub since: Option<Timestamp>,
+    /// What a person can do about it; nothing where waiting is all there is to do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub way_out: Option<String>,
+}
+
 impl Report {
     pub(crate) fn new(case: &Case<'_>) -> Self {
-        Self { assessment: Assessment::Running, stages: Vec::new(), exemptions: exemptions(case) }
+        Self { assessment: Assessment::Running, stages: Vec::new(), waiting: Vec::new(), exemptions: exemptions(case) }
+    }
+
+    /// Dates what the stages wait for. What was waited for at the last look has been waited for since then; what is new is
+    /// waited for since now, if there is an update whose record will remember it.
+    pub(crate) fn date(&mut self, case: &Case<'_>, now: Timestamp) {
+        let update = case.inventory.update.as_ref().filter(|update| update.state != UpdateRecordState::Succeeded);
+        let Some(update) = update else { return };
+        // The record of an update that failed stays as it is.
+        let remembers = matches!(case.course, Course::Running | Course::Resume);
+        for blocked in self.stages.iter().flat_map(|stage| &stage.blocked) {
+            if since(&self.waiting, blocked).is_some() {
+                continue;
+            }
+            let known = since(&update.waiting, blocked).or_else(|| remembers.then_some(now));
+            let (reason, object) = (blocked.reason().to_owned(), blocked.object());
+            self.waiting.extend(known.map(|since| Waited { reason, object, since }));
+        }
+    }
+
+    /// Since when something is waited for; `None` where nobody remembers.
+    pub fn since(&self, blocked: &Blocked) -> Option<Timestamp> {
+        since(&self.waiting, blocked)
+    }
+
+    /// What a stage waits for, with all that is known about it.
+    pub fn waits(&self, stage: &StageReport) -> Vec<Wait> {
+        let wait = |blocked: &Blocked| Wait {
+            reason: blocked.reason(),
+            object: blocked.object(),
+            message: blocked.to_string(),
+            since: self.since(blocked),
+            way_out: Some(blocked.way_out()).filter(|way_out| way_out != "wait"),
+        };
+        stage.blocked.iter().map(wait).collect()
     }
 
     /// The phase of a cluster that had this phase before. The planner has no memory, so to it a cluster that was never updated
@@ -94,10 +154,17 @@ impl Report {
     }
 }
 
+/// A reason and an object are one wait, whatever the sentence says by now.
+fn since(waiting: &[Waited], blocked: &Blocked) -> Option<Timestamp> {
+    let object = blocked.object();
+    let same = |waited: &&Waited| waited.reason == blocked.reason() && waited.object == object;
+    waiting.iter().find(same).map(|waited| waited.since)
+}
+
 /// The rules that will not hold for a while: only while machines join the control plane, and only where the version says so.
 fn exemptions(case: &Case<'_>) -> Vec<String> {
     let to = &case.target.release.kubernetes;
-    let mut exemptions = Vec::new();
+    let mut exemptions: Vec<String> = left_to_cluster_api(case).into_iter().collect();
     if !case.joins_are_coming() {
         return exemptions;
     }
@@ -109,10 +176,12 @@ fn exemptions(case: &Case<'_>) -> Vec<String> {
                  before 1.31 they know no other way, and no worker is replaced until all API servers are new"
             ));
         }
-        exemptions.push(format!(
+        let is_proxy = |addon: &AddonName| addon.as_str() == "kube-proxy";
+        let proxy_is_ours = case.target.release.addons.keys().any(is_proxy);
+        exemptions.extend(proxy_is_ours.then(|| format!(
             "V5: kube-proxy of {to} runs on new machines of the control plane while API servers of {from} are left; their disks \
              have no older image, and no old node ever gets it"
-        ));
+        )));
     }
     if !facts::joins_etcd_as_learner(to) {
         exemptions.push(format!(
@@ -123,6 +192,18 @@ fn exemptions(case: &Case<'_>) -> Vec<String> {
     exemptions
 }
 
+/// Whether the add-ons that a `KubeadmControlPlane` brings are left to it, and come when its machines are new: not first.
+fn left_to_cluster_api(case: &Case<'_>) -> Option<String> {
+    let is_left = |addon: &&str| !case.target.release.addons.keys().any(|name| name.as_str() == *addon);
+    let left: Vec<&str> = ["kube-proxy", "coredns"].into_iter().filter(is_left).collect();
+    let left = left.join(" and ");
+    (case.target.drive != Drive::Machines && !left.is_empty()).then(|| {
+        format!(
+            "D1: {left} are Cluster API's to bring, after the control plane; they are left alone, and not waited for"
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,7 +212,7 @@ mod tests {
     fn check(assessment: Assessment, stage: StageState, change: bool, before: Option<Phase>, phase: Phase) {
         let changes = if change { vec!["a line".to_owned()] } else { Vec::new() };
         let stage = StageReport { stage: Stage::Workers, state: stage, changes, blocked: Vec::new() };
-        let report = Report { assessment, stages: vec![stage], exemptions: Vec::new() };
+        let report = Report { assessment, stages: vec![stage], waiting: Vec::new(), exemptions: Vec::new() };
         assert_eq!(report.phase(before), phase, "{assessment:?} {before:?}");
     }
 
