@@ -1,13 +1,83 @@
-//! Whether the packages of a release are in a cluster and well, found out in another way than the planner does: each field is
-//! looked up by its path.
+//! D: whether the packages of a release are in a cluster and well, found out in another way than the planner does: each field
+//! is looked up by its path.
 
 use serde_json::Value;
+use windlass_api::label;
 
-use crate::inventory::Inventory;
+use super::version::version_written;
+use super::{Finding, fatal, finding, written};
+use crate::gate::Gate;
+use crate::inventory::{AddonObject, Inventory};
+use crate::planner::{Planned, PlanningInput};
+use crate::step::{Action, Place, Step};
 use crate::target::Target;
 
+/// D1, D8: the Job is created, and a control plane that Cluster API rolls gets another version, only when every package is at
+/// the target, and well.
+pub(super) fn packages_before_control_plane(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
+    let inventory = &input.inventory;
+    let kubeadm = inventory.control_plane.kubeadm.as_ref().map(|kubeadm| &kubeadm.version);
+    let topology = inventory.topology.as_ref().map(|topology| &topology.version);
+    let is_raised = |step: &&Step| match step.action.kind() {
+        "Job" => true,
+        "KubeadmControlPlane" => kubeadm.is_some() && version_written(step).as_ref() != kubeadm,
+        "Cluster" => topology.is_some() && version_written(step).as_ref() != topology,
+        _ => false,
+    };
+    let complain = |step: &Step| {
+        let message = trouble(&input.target, inventory)?;
+        Some(finding(input, Gate::PackagesFirst, "D1", step, message))
+    };
+    planned.steps.iter().filter(is_raised).filter_map(complain).collect()
+}
+
+/// D6: no pod is started where its image is not, and none is stopped before another runs.
+pub(super) fn pods_start_where_their_images_are(_: &PlanningInput, planned: &Planned) -> Vec<Finding> {
+    let is_package = |step: &&Step| step.place == Place::Workload;
+    let complain = |step: &Step| {
+        let object = written(step)?;
+        let text = |path: &str| object.pointer(path).and_then(Value::as_str);
+        let safe = match step.action.kind() {
+            "DaemonSet" => text("/spec/updateStrategy/type") == Some("OnDelete"),
+            "Deployment" => {
+                let number = |field: &str| object["spec"]["strategy"]["rollingUpdate"][field].as_u64();
+                text("/spec/strategy/type") == Some("RollingUpdate")
+                    && (number("maxUnavailable"), number("maxSurge")) == (Some(0), Some(1))
+            }
+            _ => return None,
+        };
+        let selector = &object["spec"]["template"]["spec"]["nodeSelector"];
+        let selects = selector[label::DISTRIBUTION_VERSION.name].is_string();
+        (!safe || !selects).then(|| fatal("D6", step, "its pods could start where their image is not".to_owned()))
+    };
+    planned.steps.iter().filter(is_package).filter_map(complain).collect()
+}
+
+/// D10: what is deleted is ours, in the state that was seen, and for nodes that are no more.
+pub(super) fn only_ours_is_deleted(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
+    let is_ours = |step: &Step| {
+        let Action::Delete { name, expect, .. } = &step.action else { return true };
+        let Some(workload) = input.inventory.reachable() else { return false };
+        let is_it = |found: &&AddonObject| found.revision == *expect && found.live["metadata"]["name"] == name.as_str();
+        let seen = workload.addons.values().flatten().find(is_it);
+        seen.is_some_and(|found| {
+            let labels = &found.live["metadata"]["labels"];
+            let bound = labels[label::DISTRIBUTION_VERSION.name].as_str();
+            let is_needed = |version: &dyn Fn() -> String| bound == Some(version().as_str());
+            let used = workload.nodes.iter().filter_map(|node| node.distribution.as_ref());
+            let mut used = used.chain([&input.target.release.distribution]);
+            labels[label::ADDON.name].is_string()
+                && bound.is_some()
+                && !used.any(|version| is_needed(&|| version.tag().to_string()))
+        })
+    };
+    let complain = |step: &&Step| !is_ours(step);
+    let message = || "it is not ours to delete, or still needed".to_owned();
+    planned.steps.iter().filter(complain).map(|step| fatal("D10", step, message())).collect()
+}
+
 /// What is wrong with the packages of the target; `None` if nothing is.
-pub(super) fn trouble(target: &Target, inventory: &Inventory) -> Option<String> {
+fn trouble(target: &Target, inventory: &Inventory) -> Option<String> {
     let Some(workload) = inventory.reachable() else { return Some("the packages cannot be seen".to_owned()) };
     let found: Vec<&Value> = workload.addons.values().flatten().map(|object| &object.live).collect();
     let wanted = target.release.addons.values().flat_map(|addon| &addon.objects);

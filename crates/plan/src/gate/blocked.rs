@@ -1,10 +1,12 @@
 //! Why something may not be done now.
 
-use std::fmt;
+mod words;
 
 use serde::Serialize;
-use windlass_api::name::{AddonName, MachineName, ObjectName, PoolName};
+use windlass_api::name::{AddonName, MachineName, NodeName, ObjectName, PoolName, UpdateId};
 use windlass_api::version::KubernetesVersion;
+
+use crate::inventory::Alarm;
 
 /// The refusal of a gate. `Display` says why in a sentence; [`Blocked::way_out`] says what would open it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -57,6 +59,19 @@ pub enum Blocked {
         /// Why not.
         why: String,
     },
+    /// Something was asked for that belongs to a cluster for as long as it lives.
+    FieldRefused {
+        /// The kind of the object that asks for it.
+        kind: String,
+        /// The field.
+        field: String,
+        /// What it is.
+        from: String,
+        /// What was asked for.
+        to: String,
+        /// Why that cannot be.
+        why: String,
+    },
     /// A template has the name that this update gives it, and is not what this update would make.
     TemplateTaken {
         /// The template, as `Kind/name`.
@@ -102,6 +117,44 @@ pub enum Blocked {
     },
     /// The infrastructure that the cluster needs once is not there yet.
     InfrastructureNotReady,
+    /// There is no Cluster, and it is not ours to make.
+    ClusterAbsent,
+    /// Cluster API rolls the control plane.
+    ControlPlaneRolling {
+        /// The `KubeadmControlPlane`.
+        control_plane: ObjectName,
+        /// How many of its machines are as they should be.
+        up_to_date: u32,
+        /// How many there should be.
+        replicas: u32,
+    },
+    /// Cluster API says that the control plane is not well.
+    ControlPlaneUnwell {
+        /// The `KubeadmControlPlane`.
+        control_plane: ObjectName,
+        /// What it says.
+        why: String,
+    },
+    /// A machine of the control plane belongs to no `KubeadmControlPlane`. A new one would take it over, or begin another etcd.
+    ControlPlaneUnowned {
+        /// The machine.
+        machine: MachineName,
+    },
+    /// etcd is not on the machines of the control plane, and it never moves there.
+    EtcdElsewhere {
+        /// The `KubeadmControlPlane`.
+        control_plane: ObjectName,
+    },
+    /// Cluster API has not done yet what the topology says.
+    TopologyPending {
+        /// What it says about it.
+        why: String,
+    },
+    /// A pool that the update is for is no longer in the topology.
+    PoolAbsent {
+        /// Which.
+        pool: PoolName,
+    },
     /// A pool is being rolled.
     PoolRolling {
         /// Which.
@@ -111,174 +164,125 @@ pub enum Blocked {
         /// How many there should be.
         replicas: u32,
     },
-}
-
-impl Blocked {
-    /// The refusal in one word, the same everywhere.
-    pub fn reason(&self) -> &'static str {
-        match self {
-            Self::NoWorkloadApi => "NoWorkloadApi",
-            Self::WorkloadUnreachable { .. } => "WorkloadUnreachable",
-            Self::PackageNotReady { .. } => "PackageNotReady",
-            Self::ControlPlaneUpdateRunning { .. } => "ControlPlaneUpdateRunning",
-            Self::ControlPlaneUpdateFailed { .. } => "ControlPlaneUpdateFailed",
-            Self::ControlPlaneUpdateIncomplete { .. } => "ControlPlaneUpdateIncomplete",
-            Self::ControlPlaneTooLarge { .. } => "ControlPlaneTooLarge",
-            Self::ControlPlaneLost => "ControlPlaneLost",
-            Self::VersionRefused { .. } => "VersionRefused",
-            Self::TemplateTaken { .. } => "TemplateTaken",
-            Self::ControlPlaneMachineNotReady { .. } => "ControlPlaneMachineNotReady",
-            Self::EtcdUnhealthy { .. } => "EtcdUnhealthy",
-            Self::ControlPlaneBehind { .. } => "ControlPlaneBehind",
-            Self::CertificateMissing { .. } => "CertificateMissing",
-            Self::Paused { .. } => "Paused",
-            Self::Gap { .. } => "Gap",
-            Self::InfrastructureNotReady => "InfrastructureNotReady",
-            Self::PoolRolling { .. } => "PoolRolling",
-        }
-    }
-
-    /// The object that it is about, as `Kind/name`, or only `Kind` where the cluster has one.
-    pub fn object(&self) -> String {
-        match self {
-            Self::NoWorkloadApi | Self::WorkloadUnreachable { .. } | Self::Paused { .. } => "Cluster".to_owned(),
-            Self::ControlPlaneTooLarge { .. } | Self::ControlPlaneLost | Self::VersionRefused { .. } => {
-                "TanzuKubernetesCluster".to_owned()
-            }
-            Self::PackageNotReady { addon, .. } => format!("Addon/{addon}"),
-            Self::ControlPlaneUpdateRunning { job }
-            | Self::ControlPlaneUpdateFailed { job, .. }
-            | Self::ControlPlaneUpdateIncomplete { job, .. } => format!("Job/{job}"),
-            Self::TemplateTaken { template } => template.clone(),
-            Self::ControlPlaneMachineNotReady { machine, .. } | Self::ControlPlaneBehind { machine, .. } => {
-                format!("Machine/{machine}")
-            }
-            Self::EtcdUnhealthy { member } => format!("Member/{member}"),
-            Self::CertificateMissing { secret } => format!("Secret/{secret}"),
-            Self::Gap { object, .. } => object.clone(),
-            Self::InfrastructureNotReady => "WCPCluster".to_owned(),
-            Self::PoolRolling { pool, .. } => format!("Pool/{pool}"),
-        }
-    }
-
-    /// The next thing that a person can do about it, or `wait`.
-    pub fn way_out(&self) -> String {
-        match self {
-            Self::NoWorkloadApi
-            | Self::ControlPlaneUpdateRunning { .. }
-            | Self::ControlPlaneBehind { .. }
-            | Self::InfrastructureNotReady
-            | Self::PoolRolling { .. } => "wait".to_owned(),
-            Self::WorkloadUnreachable { .. } => {
-                "wait; if it lasts, look at the machines of the control plane".to_owned()
-            }
-            Self::PackageNotReady { addon, .. } => {
-                format!("wait; if it lasts, look at the pods of the add-on {addon} in the workload cluster")
-            }
-            Self::ControlPlaneUpdateFailed { job, .. } => {
-                format!("read the logs of its pods, repair what they name, then delete Job {job} to try again")
-            }
-            Self::ControlPlaneUpdateIncomplete { job, .. } => format!("delete Job {job} to run it again"),
-            Self::ControlPlaneTooLarge { have, .. } => format!("set spec.topology.controlPlane.count back to {have}"),
-            Self::ControlPlaneLost => "restore the cluster from a backup, or delete it and create it again".to_owned(),
-            Self::VersionRefused { .. } => "ask for another version".to_owned(),
-            Self::TemplateTaken { template } => format!("delete {template}"),
-            Self::ControlPlaneMachineNotReady { machine, .. } => {
-                format!("wait; if it lasts, look at Machine {machine} and its conditions")
-            }
-            Self::EtcdUnhealthy { member } => format!("wait; if it lasts, look at the pod etcd-{member}"),
-            Self::CertificateMissing { secret } => {
-                format!("restore Secret {secret} from a backup or from a machine's disk; a new one would not fit")
-            }
-            Self::Paused { .. } => "unpause the cluster".to_owned(),
-            Self::Gap { object, .. } => format!("wait; if it lasts, see why {object} cannot be read"),
-        }
-    }
-}
-
-impl fmt::Display for Blocked {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoWorkloadApi => write!(f, "the workload cluster has no API yet"),
-            Self::WorkloadUnreachable { why } => write!(f, "the workload cluster does not answer: {why}"),
-            Self::PackageNotReady { addon, why } => write!(f, "the add-on {addon} is not ready: {why}"),
-            Self::ControlPlaneUpdateRunning { job } => write!(f, "Job {job} is replacing the control plane"),
-            Self::ControlPlaneUpdateFailed { job, message } => {
-                write!(f, "Job {job} gave up replacing the control plane: {message}")
-            }
-            Self::ControlPlaneUpdateIncomplete { job, machine } => {
-                write!(f, "Job {job} has completed, and Machine {machine} is still not as it should be")
-            }
-            Self::ControlPlaneTooLarge { have, want } => write!(
-                f,
-                "the control plane has {have} machines and should have {want}; machines of a control plane are never removed"
-            ),
-            Self::ControlPlaneLost => write!(
-                f,
-                "no machine of the control plane is left; a new one would begin with an empty etcd, so none is made"
-            ),
-            Self::VersionRefused { why } => f.write_str(why),
-            Self::TemplateTaken { template } => {
-                write!(f, "{template} has the name that this update gives it, and is not what it would make")
-            }
-            Self::ControlPlaneMachineNotReady { machine, why } => write!(f, "Machine {machine} is not ready: {why}"),
-            Self::EtcdUnhealthy { member } if member.is_empty() => {
-                write!(f, "a member of etcd has been added and has not started")
-            }
-            Self::EtcdUnhealthy { member } => write!(f, "the member {member} of etcd is not healthy"),
-            Self::ControlPlaneBehind { machine, at, need } => {
-                write!(f, "Machine {machine} of the control plane has {at}, and workers are to have {need}")
-            }
-            Self::CertificateMissing { secret } => write!(f, "Secret {secret} is missing"),
-            Self::Paused { by } => write!(f, "the cluster is paused: {by}"),
-            Self::Gap { object, why } => write!(f, "{object} could not be observed: {why}"),
-            Self::InfrastructureNotReady => write!(f, "the infrastructure of the cluster is not ready yet"),
-            Self::PoolRolling { pool, up_to_date, replicas } if up_to_date >= replicas => {
-                write!(f, "all machines of the pool {pool} are as they should be, and others are still to leave")
-            }
-            Self::PoolRolling { pool, up_to_date, replicas } => {
-                write!(f, "{up_to_date} of {replicas} machines of the pool {pool} are as they should be")
-            }
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(blocked: &Blocked, [reason, object, sentence, way_out]: [&str; 4]) {
-        assert_eq!(
-            [blocked.reason(), &blocked.object(), &blocked.to_string(), &blocked.way_out()],
-            [reason, object, sentence, way_out]
-        );
-        let wire = serde_json::to_value(blocked).unwrap();
-        assert_eq!(wire["reason"], reason, "the word is the same on the wire");
-    }
-
-    #[test]
-    fn a_refusal_names_its_object_and_the_way_out() {
-        let job = ObjectName::new("update-7").unwrap();
-        let machine = MachineName::new("cp-0").unwrap();
-        check(
-            &Blocked::ControlPlaneUpdateFailed { job, message: "timed out".to_owned() },
-            [
-                "ControlPlaneUpdateFailed",
-                "Job/update-7",
-                "Job update-7 gave up replacing the control plane: timed out",
-                "read the logs of its pods, repair what they name, then delete Job update-7 to try again",
-            ],
-        );
-        let [at, need] = ["v1.15.5", "v1.16.7"].map(|text| text.parse().unwrap());
-        check(
-            &Blocked::ControlPlaneBehind { machine, at, need },
-            [
-                "ControlPlaneBehind",
-                "Machine/cp-0",
-                "Machine cp-0 of the control plane has v1.15.5, and workers are to have v1.16.7",
-                "wait",
-            ],
-        );
-        check(&Blocked::NoWorkloadApi, ["NoWorkloadApi", "Cluster", "the workload cluster has no API yet", "wait"]);
-    }
+    /// A kubelet or kube-proxy is so old that API servers of the target would not know it any more.
+    TooOld {
+        /// What runs it, as `Kind/name`.
+        object: String,
+        /// What it has.
+        at: KubernetesVersion,
+        /// What the API servers are to have.
+        to: KubernetesVersion,
+    },
+    /// A kube-proxy is bound to no distribution: one pod lost on an old node would come back newer than an API server.
+    ProxyUnbound {
+        /// Its object, as `Kind/name`.
+        object: String,
+    },
+    /// A node would get a kube-proxy that is newer than an API server.
+    ProxyAhead {
+        /// The node.
+        node: NodeName,
+        /// What its kube-proxy would have.
+        to: KubernetesVersion,
+        /// The machine whose API server is older.
+        machine: MachineName,
+        /// What that has.
+        at: KubernetesVersion,
+    },
+    /// Workers would join a control plane of another minor, or one that is changing.
+    JoinsOtherMinor {
+        /// What they would have.
+        version: KubernetesVersion,
+        /// What the control plane is.
+        why: String,
+    },
+    /// etcd cannot go from the version of a member to that of the target in one step.
+    EtcdStepRefused {
+        /// Which member.
+        member: String,
+        /// Why not.
+        why: String,
+    },
+    /// etcd could lose its quorum by the change.
+    EtcdQuorumAtRisk {
+        /// How many would vote.
+        voters: usize,
+        /// How many of them might not answer.
+        unhealthy: usize,
+    },
+    /// A member of etcd is on its way in, and one change at a time is enough.
+    EtcdChanging {
+        /// Which.
+        member: String,
+        /// How far it is.
+        why: String,
+    },
+    /// The member that leads etcd would be removed.
+    EtcdLeaderLeaves {
+        /// Which.
+        member: String,
+    },
+    /// A member of etcd cannot lead.
+    EtcdCannotLead {
+        /// Which.
+        member: String,
+    },
+    /// The machine of a member of etcd would be deleted while the member still counts.
+    EtcdMemberStays {
+        /// The machine.
+        machine: MachineName,
+        /// Its member.
+        member: String,
+    },
+    /// A member of etcd belongs to no machine.
+    EtcdMemberUnknown {
+        /// Which.
+        member: String,
+    },
+    /// A machine of the control plane has no member of etcd.
+    EtcdMemberMissing {
+        /// The machine.
+        machine: MachineName,
+    },
+    /// A member of etcd that has not started may still be that of a machine.
+    EtcdMembershipUnknown {
+        /// The machine.
+        machine: MachineName,
+    },
+    /// etcd would be left without a voter, or with one that may not answer.
+    EtcdLastVoter {
+        /// Who would be removed.
+        member: String,
+    },
+    /// etcd raised an alarm.
+    EtcdAlarm {
+        /// Whose it is.
+        member: String,
+        /// Which.
+        alarm: Alarm,
+    },
+    /// No machine of the control plane would be left that is well.
+    NoWholeNode {
+        /// The machine that would go.
+        machine: MachineName,
+    },
+    /// The machine that stays in the place of another is not there, or not well.
+    SuccessorNotReady {
+        /// The machine that would go.
+        machine: MachineName,
+        /// What is missing.
+        why: String,
+    },
+    /// A machine carries the mark of another update.
+    ForeignAttempt {
+        /// Which.
+        machine: MachineName,
+        /// Whose.
+        theirs: UpdateId,
+    },
+    /// What the running update leads to is not what was agreed on when it began.
+    Retargeted {
+        /// The record of the update.
+        update: ObjectName,
+    },
 }

@@ -1,42 +1,24 @@
-//! The control plane changes only while all of it is well.
+//! The control plane changes only while all of its machines are well.
 //!
-//! A machine that joins adds a member to etcd, and one that is removed takes one away. With a member down already, either can
-//! cost the quorum, and with it the cluster.
-
-use windlass_api::name::{MachineName, NameLimit, UpdateId, replacement_name};
+//! A control plane that lacks a machine already has less to lose than a change may cost.
 
 use super::Blocked;
-use crate::inventory::{Inventory, Machine, MachineState};
+use crate::inventory::{Machine, MachineState};
 
-/// Refuses to change the control plane while a machine of it or a member of etcd is not well. What `update` itself made is
-/// left out: an attempt that failed may have left it half-done, and the next attempt is who judges and repairs it.
-pub fn control_plane_healthy(inventory: &Inventory, update: UpdateId) -> Option<Blocked> {
-    let machines = &inventory.control_plane.machines;
-    let (made_now, made_before): (Vec<&Machine>, Vec<&Machine>) =
-        machines.iter().partition(|machine| is_made_by(machine, update));
-    if let Some(blocked) = made_before.iter().find_map(|machine| not_ready(machine)) {
-        return Some(blocked);
-    }
-    let Some(workload) = inventory.reachable() else { return inventory.unreachable() };
-    let is_now = |member: &str| made_now.iter().any(|machine| machine.name.as_str() == member);
-    let sick =
-        workload.etcd.iter().find(|member| !is_now(&member.name) && (member.name.is_empty() || !member.healthy))?;
-    Some(Blocked::EtcdUnhealthy { member: sick.name.clone() })
-}
-
-/// Whether a machine took the place of another in this update.
-fn is_made_by(machine: &Machine, update: UpdateId) -> bool {
-    let made = |base: &MachineName| replacement_name(base, update, NameLimit::LabelValue) == machine.name;
-    machine.base.as_ref().is_some_and(made)
+/// Refuses to change the control plane while a machine of it is not well, but for those that are excused: what an attempt that
+/// failed has left half-done is judged and repaired by the next attempt.
+pub fn control_plane_healthy(machines: &[Machine], excused: impl Fn(&Machine) -> bool) -> Option<Blocked> {
+    let is_sick = |machine: &&Machine| matches!(machine.state, MachineState::Unhealthy { .. }) && !excused(machine);
+    machines.iter().find(is_sick).and_then(not_ready)
 }
 
 /// What keeps a machine from being ready.
 pub(crate) fn not_ready(machine: &Machine) -> Option<Blocked> {
     let why = match &machine.state {
         MachineState::Ready { .. } => return None,
-        MachineState::Joining => "it is on the way to being a node".to_owned(),
+        MachineState::Joining { .. } => "it is on the way to being a node".to_owned(),
         MachineState::Unhealthy { why, .. } => why.clone(),
-        MachineState::Deleting => "it is on the way out".to_owned(),
+        MachineState::Deleting { .. } => "it is on the way out".to_owned(),
     };
     Some(Blocked::ControlPlaneMachineNotReady { machine: machine.name.clone(), why })
 }
