@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use windlass_api::kind::cluster_update::UpdateEnd;
+use windlass_api::kind::cluster_update::{PoolEnd, UpdateEnd};
 use windlass_api::kind::tanzu::Machines;
 use windlass_api::label;
 use windlass_api::name::{ClusterSecret, UpdateId};
@@ -17,9 +17,9 @@ use crate::planner::role;
 use crate::release::addon_role;
 use crate::render::machine::Start;
 use crate::render::workers::PoolTemplates;
-use crate::render::{Scope, cluster, job, machine, workers};
+use crate::render::{Scope, cluster, job, kubeadm_control_plane, machine, topology, workers};
 use crate::step::Step;
-use crate::target::Target;
+use crate::target::{Drive, PoolTarget, PoolVersion, Target};
 
 /// What an update may do. Its digest covers this, and neither update ids nor resource versions nor the order of steps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -63,17 +63,25 @@ impl Envelope {
             replaced: BTreeSet::new(),
             allowed: BTreeSet::new(),
         };
+        if target.drive != Drive::Machines {
+            envelope.target["drive"] = json!(target.drive);
+        }
         // The id of the creation stands for that of any update: it is the same for all of them.
         let scope = Scope { target, update: UpdateId::new(&target.cluster.uid, 0) };
-        let to = target.end();
-        let other_release = from.is_some_and(|from| from.distribution != to.distribution);
-        let other = |from: &Machines, to: &Machines| {
-            other_release || from.class != to.class || from.storage_class != to.storage_class
-        };
+        let ends = Ends { from, to: target.end() };
         envelope.add_packages(target);
-        envelope.add_cluster(&scope);
-        envelope.add_control_plane(&scope, from.is_some_and(|from| other(&from.control_plane, &to.control_plane)));
-        envelope.add_workers(&scope, from.is_none_or(|from| other(&from.workers, &to.workers)), from.is_some());
+        match target.drive {
+            Drive::Machines => {
+                envelope.add_cluster(&scope);
+                envelope.add_machines(&scope, &ends);
+                envelope.add_pools(&scope, &ends);
+            }
+            Drive::KubeadmControlPlane => {
+                envelope.add_kubeadm_control_plane(&scope, &ends);
+                envelope.add_pools(&scope, &ends);
+            }
+            Drive::Topology => envelope.add_topology(&scope, &ends),
+        }
         envelope
     }
 
@@ -121,34 +129,70 @@ impl Envelope {
 
     fn add_cluster(&mut self, scope: &Scope<'_>) {
         self.add("create", "cluster/WCPCluster", cluster::wcp_cluster(scope));
-        self.add("create", "cluster/Cluster", cluster::cluster(scope));
+        self.add("create", role::CLUSTER, cluster::cluster(scope));
         for secret in ClusterSecret::CERTIFICATES {
             self.allow("create", "Secret", &role::secret(secret));
         }
     }
 
-    fn add_control_plane(&mut self, scope: &Scope<'_>, replaced: bool) {
+    fn add_machines(&mut self, scope: &Scope<'_>, ends: &Ends<'_>) {
         for ordinal in 0..scope.target.control_plane.count {
             let row = role::control_plane(ordinal);
             for object in machine::control_plane(scope, ordinal, Start::Join, &scope.target.cluster.uid) {
                 let role = format!("{row}/{}", object["kind"].as_str().unwrap_or_default());
                 self.add("create", &role, object);
             }
-            if replaced {
-                self.replaced.insert(row);
-            }
         }
-        if replaced {
+        if ends.replace_control_plane() {
+            self.replace_control_plane(scope.target);
             self.add("create", role::JOB, job::job(scope));
         }
     }
 
+    fn replace_control_plane(&mut self, target: &Target) {
+        self.replaced.extend((0..target.control_plane.count).map(role::control_plane));
+    }
+
+    /// A control plane may always be scaled; it gets a new template where it is replaced or has never been.
+    fn add_kubeadm_control_plane(&mut self, scope: &Scope<'_>, ends: &Ends<'_>) {
+        let uid = &scope.target.cluster.uid;
+        let created = kubeadm_control_plane::created(scope, uid);
+        self.add("apply", role::KUBEADM_CONTROL_PLANE, created);
+        if ends.from.is_none() {
+            self.add("apply", role::CLUSTER, kubeadm_control_plane::reference(scope));
+            self.allow("create", "KubeadmControlPlane", role::KUBEADM_CONTROL_PLANE);
+        }
+        if ends.from.is_none() || ends.replace_control_plane() {
+            let template = kubeadm_control_plane::template(scope, None, uid);
+            self.add("create", role::CONTROL_PLANE_TEMPLATE, template);
+        }
+        if ends.replace_control_plane() {
+            self.replace_control_plane(scope.target);
+        }
+    }
+
+    /// Everything is one write.
+    fn add_topology(&mut self, scope: &Scope<'_>, ends: &Ends<'_>) {
+        self.add("apply", role::CLUSTER, topology::change(scope, None));
+        if ends.replace_control_plane() {
+            self.replace_control_plane(scope.target);
+        }
+        let replaced = scope.target.pools.iter().filter(|pool| ends.from.is_some() && ends.replace_pool(pool));
+        self.replaced.extend(replaced.map(|pool| role::pool(&pool.name)));
+    }
+
     /// A pool may always be scaled; it gets new templates where it is replaced or has never been.
-    fn add_workers(&mut self, scope: &Scope<'_>, templates: bool, exists: bool) {
+    fn add_pools(&mut self, scope: &Scope<'_>, ends: &Ends<'_>) {
         let uid = &scope.target.cluster.uid;
         for pool in &scope.target.pools {
             let row = role::pool(&pool.name);
-            for object in workers::templates(scope, pool, uid).into_iter().filter(|_| templates) {
+            // A pool that is there and keeps its version stays what it is, but for the number of its machines.
+            if ends.from.is_some() && pool.version == PoolVersion::Kept {
+                self.allow("apply", "MachineDeployment", &format!("{row}/MachineDeployment"));
+                continue;
+            }
+            let templates = ends.replace_pool(pool);
+            for object in workers::templates(scope, pool, [None, None], uid).into_iter().filter(|_| templates) {
                 let role = format!("{row}/{}", object["kind"].as_str().unwrap_or_default());
                 self.add("create", &role, object);
             }
@@ -158,9 +202,42 @@ impl Envelope {
             if templates {
                 self.allow("create", "MachineDeployment", &deployment);
             }
-            if templates && exists {
+            if templates && ends.from.is_some() {
                 self.replaced.insert(row);
             }
+        }
+    }
+}
+
+/// Both ends of an update.
+struct Ends<'e> {
+    from: Option<&'e UpdateEnd>,
+    to: UpdateEnd,
+}
+
+impl Ends<'_> {
+    fn is_other(&self, from: &Machines, to: &Machines) -> bool {
+        let other_release = self.from.is_some_and(|from| from.distribution != self.to.distribution);
+        other_release || from.class != to.class || from.storage_class != to.storage_class
+    }
+
+    fn replace_control_plane(&self) -> bool {
+        self.from.is_some_and(|from| self.is_other(&from.control_plane, &self.to.control_plane))
+    }
+
+    /// Whether a pool gets other machines, or its first.
+    fn replace_pool(&self, pool: &PoolTarget) -> bool {
+        let Some(from) = self.from else { return true };
+        let same = |end: &&PoolEnd| end.name == pool.name.as_str();
+        let found = |end: &UpdateEnd| match end.pools.iter().find(same) {
+            Some(pool) => Some(pool.machines.clone()),
+            // The one pool of a cluster that has no more.
+            None => end.pools.is_empty().then(|| end.workers.clone()),
+        };
+        match (pool.version, found(from), found(&self.to)) {
+            (PoolVersion::Release, Some(from), Some(to)) => self.is_other(&from, &to),
+            (PoolVersion::Release | PoolVersion::Kept, None, _) => true,
+            (PoolVersion::Release, Some(_), None) | (PoolVersion::Kept, Some(_), _) => false,
         }
     }
 }

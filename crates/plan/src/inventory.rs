@@ -4,18 +4,20 @@
 //! could not be read is a [`Gap`], never a part that is silently missing: gates refuse to open across a gap.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::Serialize;
 use windlass_api::kind::cluster_update::UpdateEnd;
 use windlass_api::name::{
-    AddonName, ClusterSecret, ImageName, MachineClassName, MachineName, NodeName, ObjectName, PoolName,
-    StorageClassName, Uid, UpdateId,
+    AddonName, ClusterSecret, ImageName, MachineClassName, MachineName, NameLimit, NodeName, ObjectName, PoolName,
+    StorageClassName, Uid, UpdateId, replacement_name,
 };
 use windlass_api::version::KubernetesVersion;
 
 use crate::gate::Blocked;
 use crate::step::Revision;
+use crate::target::NetworkTarget;
 
 /// What was observed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,6 +32,8 @@ pub struct Inventory {
     pub control_plane: ControlPlane,
     /// The pools of workers.
     pub pools: BTreeMap<PoolName, Pool>,
+    /// The managed topology, where the cluster has one.
+    pub topology: Option<Topology>,
     /// What the workload cluster says.
     pub workload: Workload,
     /// The latest update on record; `None` if the cluster has only ever been created.
@@ -58,6 +62,14 @@ impl Inventory {
         }
     }
 
+    /// Who holds the cluster, if somebody does.
+    pub fn paused(&self) -> Option<&str> {
+        match &self.cluster {
+            ClusterState::Absent => None,
+            ClusterState::Present { paused, .. } => paused.as_deref(),
+        }
+    }
+
     /// Why the workload cluster cannot be asked.
     pub fn unreachable(&self) -> Option<Blocked> {
         match &self.workload {
@@ -83,6 +95,8 @@ pub enum ClusterState {
         initialized: bool,
         /// Nobody may touch what belongs to it, for this reason.
         paused: Option<String>,
+        /// The network inside of it, which nobody can change any more; `None` if it does not say.
+        network: Option<NetworkTarget>,
     },
 }
 
@@ -93,6 +107,48 @@ pub struct ControlPlane {
     pub machines: Vec<Machine>,
     /// The Job of the current update, if there is one.
     pub job: Option<Job>,
+    /// The object that rolls the machines, where Cluster API does it.
+    pub kubeadm: Option<KubeadmControlPlane>,
+}
+
+/// A `KubeadmControlPlane`: where Cluster API rolls the machines of the control plane.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct KubeadmControlPlane {
+    /// Its name.
+    pub name: ObjectName,
+    /// Which state of it was seen.
+    pub revision: Revision,
+    /// How many machines it should have.
+    pub replicas: u32,
+    /// The version of Kubernetes that its machines should have.
+    pub version: KubernetesVersion,
+    /// The template of their infrastructure.
+    pub infrastructure_template: Template,
+    /// Its `spec.kubeadmConfigSpec`.
+    pub configuration: serde_json::Value,
+    /// How far its controller is.
+    pub progress: PoolProgress,
+    /// The versions that its machines have: `status.versions`.
+    pub versions: Vec<KubernetesVersion>,
+    /// What its conditions say is wrong with it, if anything.
+    pub unwell: Option<String>,
+    /// Whether it brings `kube-proxy` and `CoreDNS` itself: it has no annotation that says to skip them.
+    pub owns_addons: bool,
+}
+
+/// A managed topology: Cluster API derives everything from `Cluster.spec.topology`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Topology {
+    /// Which state of the Cluster was seen.
+    pub revision: Revision,
+    /// The name of its `ClusterClass`.
+    pub class: String,
+    /// `spec.topology.version`.
+    pub version: KubernetesVersion,
+    /// The whole of `spec.topology`.
+    pub spec: serde_json::Value,
+    /// What the condition `TopologyReconciled` says is still to be done, if anything.
+    pub pending: Option<String>,
 }
 
 /// A machine of the control plane.
@@ -104,6 +160,10 @@ pub struct Machine {
     pub revision: Revision,
     /// The base of its name.
     pub base: Option<MachineName>,
+    /// The update that has marked it and has not let go of it yet.
+    pub update: Option<UpdateId>,
+    /// When it was created: the time that it has to become healthy is counted from here.
+    pub created: Timestamp,
     /// The version of Kubernetes that it was asked to have.
     pub version: KubernetesVersion,
     /// The image that its disk was made from; `None` if its infrastructure is not there (yet, or any more).
@@ -116,11 +176,37 @@ pub struct Machine {
     pub state: MachineState,
 }
 
+impl Machine {
+    /// The node that it is, or by which its member of etcd would be known: its own name, while it is no node yet.
+    pub fn node(&self) -> &str {
+        match &self.state {
+            MachineState::Ready { node }
+            | MachineState::Unhealthy { node, .. }
+            | MachineState::Deleting { node: Some(node) } => node.as_str(),
+            MachineState::Deleting { node: None } | MachineState::Joining { .. } => self.name.as_str(),
+        }
+    }
+
+    /// What it shares with all machines that take its place: the base of its name.
+    pub fn row(&self) -> &MachineName {
+        self.base.as_ref().unwrap_or(&self.name)
+    }
+
+    /// Whether it took the place of another in this update.
+    pub fn is_made_by(&self, update: UpdateId) -> bool {
+        let made = |base: &MachineName| replacement_name(base, update, NameLimit::LabelValue) == self.name;
+        self.base.as_ref().is_some_and(made)
+    }
+}
+
 /// How far a machine is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub enum MachineState {
     /// It is on the way to being a node.
-    Joining,
+    Joining {
+        /// What it does not have yet.
+        awaits: Milestone,
+    },
     /// It is a node, and well.
     Ready {
         /// Its node.
@@ -134,7 +220,24 @@ pub enum MachineState {
         why: String,
     },
     /// It is on the way out.
-    Deleting,
+    Deleting {
+        /// Its node, if it ever was one.
+        node: Option<NodeName>,
+    },
+}
+
+/// What a machine reaches on its way to being a healthy node, in this order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Milestone {
+    /// Infrastructure that is known by a `providerID`.
+    ProviderId,
+    /// A node with that `providerID`.
+    Node,
+    /// Its programs: an API server, a controller manager, a scheduler and a member of etcd.
+    Components,
+    /// The label of a node of the control plane.
+    RoleLabel,
 }
 
 /// The Job that replaces the machines of the control plane.
@@ -252,10 +355,51 @@ pub struct AddonObject {
 /// A member of etcd.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EtcdMember {
+    /// Its id.
+    pub id: u64,
     /// The node that it runs on; empty while it has not started.
     pub name: String,
-    /// It answers, and is part of the quorum.
+    /// It answers.
     pub healthy: bool,
+    /// It does not vote yet.
+    pub learner: bool,
+    /// It leads.
+    pub leader: bool,
+    /// The version that it runs, where that is known.
+    pub version: Option<KubernetesVersion>,
+    /// What it warns of.
+    pub alarms: BTreeSet<Alarm>,
+}
+
+/// What a member of etcd warns of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Alarm {
+    /// It has no more space.
+    NoSpace,
+    /// Its data is not what the others have.
+    Corrupt,
+}
+
+impl fmt::Display for Alarm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::NoSpace => "it has no more space",
+            Self::Corrupt => "its data is corrupt",
+        })
+    }
+}
+
+impl EtcdMember {
+    /// What people know it by: the name of its node, or its id in hexadecimal while it has not started.
+    pub fn shown(&self) -> String {
+        if self.name.is_empty() { format!("{:x}", self.id) } else { self.name.clone() }
+    }
+
+    /// It has started, it answers, and it votes.
+    pub fn is_sound(&self) -> bool {
+        self.healthy && !self.learner && !self.name.is_empty()
+    }
 }
 
 /// The latest update on record.
@@ -273,6 +417,19 @@ pub struct UpdateRecord {
     pub envelope_digest: String,
     /// How it is going.
     pub state: UpdateRecordState,
+    /// What it was waiting for when it was last looked at.
+    pub waiting: Vec<Waited>,
+}
+
+/// Something that an update was waiting for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Waited {
+    /// Why, in one word: [`Blocked::reason`].
+    pub reason: String,
+    /// For which object: [`Blocked::object`].
+    pub object: String,
+    /// Since when.
+    pub since: Timestamp,
 }
 
 /// How an update is going.

@@ -14,7 +14,9 @@
 
 #![deny(missing_docs)]
 
+pub mod change;
 pub mod check;
+pub mod diff;
 mod digest;
 pub mod envelope;
 pub mod gate;
@@ -25,5 +27,6 @@ pub mod release;
 pub mod render;
 pub mod report;
 pub mod resolve;
+pub mod roll;
 pub mod step;
 pub mod target;

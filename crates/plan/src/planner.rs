@@ -6,10 +6,14 @@
 mod case;
 mod control_plane;
 mod creation;
+mod kubeadm_control_plane;
+mod observed;
 mod packages;
 mod record;
 pub(crate) mod role;
+mod topology;
 mod workers;
+mod workload;
 
 use jiff::Timestamp;
 use serde::Serialize;
@@ -21,9 +25,10 @@ use crate::gate::{Blocked, Gates};
 use crate::inventory::Inventory;
 use crate::report::{Report, StageReport, StageState};
 use crate::step::{Stage, Step};
-use crate::target::Target;
+use crate::target::{Drive, Target};
 
-pub(crate) use case::Case;
+pub(crate) use case::{Case, Course};
+pub(crate) use control_plane::{missing, rows};
 
 /// All that a plan depends on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -40,6 +45,7 @@ pub struct PlanningInput {
 
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[must_use = "a plan is to be checked, and either executed or shown"]
 pub struct Planned {
     /// What to write down first. While an update is to be begun or resumed there are no steps.
     pub record: Option<Record>,
@@ -85,16 +91,26 @@ pub enum Record {
 /// What to do next to a cluster, and why not more.
 pub fn plan(input: &PlanningInput) -> Planned {
     let case = Case::of(input);
-    let mut planned = Planned {
-        record: None,
-        steps: Vec::new(),
-        report: Report::new(&case),
-        envelope: Envelope::of(case.target, case.from.as_ref()),
-    };
+    let mut planned =
+        Planned { record: None, steps: Vec::new(), report: Report::new(&case), envelope: case.envelope.clone() };
+    planned.report.exemptions.extend(packages::left_over(&case));
     planned.stage(&case, Stage::Packages, packages::plan);
-    planned.stage(&case, Stage::ControlPlane, control_plane::plan);
-    planned.stage(&case, Stage::Workers, workers::plan);
+    match case.target.drive {
+        Drive::Machines => {
+            planned.stage(&case, Stage::ControlPlane, control_plane::plan);
+            planned.stage(&case, Stage::Workers, workers::plan);
+        }
+        Drive::KubeadmControlPlane => {
+            planned.stage(&case, Stage::ControlPlane, kubeadm_control_plane::plan);
+            planned.stage(&case, Stage::Workers, workers::plan);
+        }
+        Drive::Topology => {
+            planned.stage(&case, Stage::ControlPlane, topology::control_plane);
+            planned.stage(&case, Stage::Workers, topology::pools);
+        }
+    }
     record::settle(&case, &mut planned);
+    planned.report.date(&case, input.now);
     planned
 }
 

@@ -6,7 +6,10 @@
 pub mod cluster;
 mod cover;
 pub mod job;
+pub mod kubeadm;
+pub mod kubeadm_control_plane;
 pub mod machine;
+pub mod topology;
 pub mod workers;
 
 use std::collections::BTreeMap;
@@ -102,10 +105,15 @@ impl Scope<'_> {
         format!("{key}={value}")
     }
 
+    /// The image that machines are made from. A target whose machines we make ourselves has exactly one.
+    pub(crate) fn image_name(&self) -> &str {
+        self.target.release.image().map(AsRef::as_ref).unwrap_or_default()
+    }
+
     /// What machines are made from.
-    fn infrastructure(&self, machines: &MachinesTarget) -> WCPMachineSpec {
+    pub(crate) fn infrastructure(&self, machines: &MachinesTarget) -> WCPMachineSpec {
         WCPMachineSpec {
-            image_name: self.target.release.image.to_string(),
+            image_name: self.image_name().to_owned(),
             class_name: machines.class.to_string(),
             storage_class: machines.storage_class.to_string(),
             provider_id: None,

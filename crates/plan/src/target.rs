@@ -1,19 +1,34 @@
 //! What a cluster is asked to be.
+//!
+//! There are three ways to ask, one for each drive: a `TanzuKubernetesCluster`, the objects of a cluster whose control plane
+//! Cluster API rolls, and a topology. A refusal names the field.
+
+mod kubeadm_control_plane;
+mod topology;
 
 use std::net::IpAddr;
 
-use serde::Serialize;
-use windlass_api::kind::cluster_update::UpdateEnd;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use windlass_api::kind::cluster_update::{PoolEnd, UpdateEnd};
 use windlass_api::kind::tanzu::{CidrBlocks, Machines, Network, TanzuKubernetesCluster};
 use windlass_api::name::{ClusterName, MachineClassName, NameError, Namespace, PoolName, StorageClassName, Uid};
+use windlass_api::version::KubernetesVersion;
+use windlass_api::{annotation, key};
 
 use crate::release::Release;
+use crate::resolve::hops;
+
+pub use kubeadm_control_plane::{KubeadmParts, PoolParts};
+pub use topology::{TopologyTarget, TopologyVariable};
 
 /// What a cluster is asked to be: a release, and what its owner chose.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Target {
     /// The cluster.
     pub cluster: ClusterId,
+    /// Who rolls its machines.
+    pub drive: Drive,
     /// The release.
     pub release: Release,
     /// The machines of the control plane.
@@ -22,6 +37,21 @@ pub struct Target {
     pub pools: Vec<PoolTarget>,
     /// The network inside of the cluster.
     pub network: NetworkTarget,
+    /// What the class of the cluster can be told, where it is of one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub topology: Option<TopologyTarget>,
+}
+
+/// Who rolls the machines of a cluster. The gates are the same for all three.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Drive {
+    /// We do: the Job replaces one Machine of the control plane at a time, and pools are switched to new templates.
+    Machines,
+    /// Cluster API rolls the control plane: version and templates are written in one write, then each pool.
+    KubeadmControlPlane,
+    /// Cluster API derives everything from `Cluster.spec.topology`: nothing else is written.
+    Topology,
 }
 
 /// Which cluster.
@@ -53,6 +83,18 @@ pub struct PoolTarget {
     pub name: PoolName,
     /// Its machines.
     pub machines: MachinesTarget,
+    /// Whether its machines get the version of the release.
+    pub version: PoolVersion,
+}
+
+/// Which version the machines of a pool get.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum PoolVersion {
+    /// That of the release.
+    Release,
+    /// The one that they have: the release is only a hop, and the skew policy lets them wait for a later one.
+    Kept,
 }
 
 /// The network inside of the cluster. What the owner left out has a default.
@@ -84,10 +126,46 @@ pub enum TargetError {
         source: NameError,
     },
     /// etcd needs a majority: an even number of members is no safer than one less.
-    #[error("spec.topology.controlPlane.count: {count} machines are no control plane; accepted are 1, 3 and 5")]
+    #[error("{field}: {count} machines are no control plane; accepted are {accepted}")]
     ControlPlaneCount {
+        /// The field.
+        field: String,
         /// What was asked.
         count: u32,
+        /// What is accepted.
+        accepted: &'static str,
+    },
+    /// etcd is not on the machines of the control plane, and it never moves there.
+    #[error("{field}: etcd is elsewhere, and only a control plane with its own etcd can be updated")]
+    ExternalEtcd {
+        /// The field.
+        field: String,
+    },
+    /// A field that is needed is not there.
+    #[error("{field}: it is not set{why}")]
+    Missing {
+        /// The field.
+        field: String,
+        /// What follows from that, with a colon before it; or nothing.
+        why: &'static str,
+    },
+    /// A field cannot be read.
+    #[error("{field}: {why}")]
+    Unreadable {
+        /// The field.
+        field: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// Its machines are made from one image.
+    #[error("{field}: release {release} has {count} machine images, and machines of this cluster are made from one")]
+    Images {
+        /// The field.
+        field: String,
+        /// The release.
+        release: String,
+        /// How many it has.
+        count: usize,
     },
     /// A field is no range of addresses.
     #[error("{field}: {text:?} is no range of addresses such as {PODS}")]
@@ -97,56 +175,133 @@ pub enum TargetError {
         /// What was asked.
         text: String,
     },
+    /// An annotation is not what its key promises.
+    #[error("metadata.annotations: {why}")]
+    Annotation {
+        /// What is wrong with which.
+        why: String,
+    },
 }
 
 impl Target {
     /// What the owner asks for.
     pub fn new(tkc: &TanzuKubernetesCluster, release: Release) -> Result<Self, TargetError> {
         let topology = &tkc.spec.topology;
-        Self::with_machines(tkc, &topology.control_plane, &topology.workers, release)
+        let workers = pool_version(tkc, &release)?;
+        Self::with_machines(tkc, &topology.control_plane, (&topology.workers, workers), release)
     }
 
     /// What an update that was begun leads to, whatever its owner asks for by now.
     pub fn of_update(tkc: &TanzuKubernetesCluster, to: &UpdateEnd, release: Release) -> Result<Self, TargetError> {
-        Self::with_machines(tkc, &to.control_plane, &to.workers, release)
+        Self::with_machines(tkc, &to.control_plane, (&to.workers, PoolVersion::in_update(to, POOL)), release)
     }
 
     fn with_machines(
         tkc: &TanzuKubernetesCluster,
         control_plane: &Machines,
-        workers: &Machines,
+        (workers, version): (&Machines, PoolVersion),
         mut release: Release,
     ) -> Result<Self, TargetError> {
         let metadata = &tkc.metadata;
-        let cluster = ClusterId {
-            namespace: named("metadata.namespace", metadata.namespace.as_deref().unwrap_or_default())?,
-            name: named("metadata.name", metadata.name.as_deref().unwrap_or_default())?,
-            uid: named("metadata.uid", metadata.uid.as_deref().unwrap_or_default())?,
-        };
+        let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
+        let cluster = ClusterId::new(namespace, name, metadata.uid.as_deref())?;
         let control_plane = MachinesTarget::new("spec.topology.controlPlane", control_plane)?;
         if !matches!(control_plane.count, 1 | 3 | 5) {
-            return Err(TargetError::ControlPlaneCount { count: control_plane.count });
+            let (field, count) = ("spec.topology.controlPlane.count".to_owned(), control_plane.count);
+            return Err(TargetError::ControlPlaneCount { field, count, accepted: "1, 3 and 5" });
         }
         let pool = PoolTarget {
             name: named("spec.topology.workers", POOL)?,
             machines: MachinesTarget::new("spec.topology.workers", workers)?,
+            version,
         };
         let network = tkc.spec.settings.as_ref().and_then(|settings| settings.network.as_ref());
         if let Some(chosen) = network.and_then(|network| network.cni.as_ref()) {
             release.addons.retain(|name, addon| addon.slot != "cni" || name.as_str() == chosen.name);
         }
-        let network = NetworkTarget::new(network)?;
-        Ok(Self { cluster, release, control_plane, pools: vec![pool], network })
+        let network = NetworkTarget::new("spec.settings.network", network)?;
+        one_image("spec.distribution", &release)?;
+        let drive = Drive::Machines;
+        Ok(Self { cluster, drive, release, control_plane, pools: vec![pool], network, topology: None })
+    }
+
+    /// The same cluster on the way to the end of an update that was begun, whatever its owner asks for by now.
+    pub fn toward(mut self, to: &UpdateEnd) -> Result<Self, TargetError> {
+        self.control_plane = MachinesTarget::new("spec.to.controlPlane", &to.control_plane)?;
+        let pool = |pool: &PoolEnd| {
+            let field = format!("spec.to.pools[{}]", pool.name);
+            Ok(PoolTarget {
+                name: named(&format!("{field}.name"), &pool.name)?,
+                machines: MachinesTarget::new(&field, &pool.machines)?,
+                version: PoolVersion::in_update(to, &pool.name),
+            })
+        };
+        self.pools = to.pools.iter().map(pool).collect::<Result<_, TargetError>>()?;
+        Ok(self)
     }
 
     /// The target as one end of an update.
     pub fn end(&self) -> UpdateEnd {
-        UpdateEnd {
+        let mut end = UpdateEnd {
             distribution: self.release.distribution.to_string(),
             kubernetes: self.release.kubernetes.to_string(),
             control_plane: self.control_plane.written(),
-            workers: self.pools.first().map(|pool| pool.machines.written()).unwrap_or_default(),
+            kept_pools: self.kept_pools().map(|pool| pool.name.to_string()).collect(),
+            ..UpdateEnd::default()
+        };
+        match self.drive {
+            Drive::Machines => {
+                end.workers = self.pools.first().map(|pool| pool.machines.written()).unwrap_or_default();
+            }
+            Drive::KubeadmControlPlane | Drive::Topology => {
+                let written =
+                    |pool: &PoolTarget| PoolEnd { name: pool.name.to_string(), machines: pool.machines.written() };
+                end.pools = self.pools.iter().map(written).collect();
+            }
         }
+        end
+    }
+
+    /// The pools whose machines keep the version that they have.
+    pub fn kept_pools(&self) -> impl Iterator<Item = &PoolTarget> {
+        self.pools.iter().filter(|pool| pool.version == PoolVersion::Kept)
+    }
+}
+
+impl PoolVersion {
+    /// Which version a pool gets in an update that was begun.
+    fn in_update(to: &UpdateEnd, pool: &str) -> Self {
+        if to.kept_pools.iter().any(|kept| kept == pool) { Self::Kept } else { Self::Release }
+    }
+}
+
+/// Whether the release is only a hop that workers need not make: the cluster is on its way to a later one, and its oldest
+/// machines may still speak to API servers of the minor after this one. Of a cluster whose machines are not known to be that
+/// new, all are replaced.
+fn pool_version(tkc: &TanzuKubernetesCluster, release: &Release) -> Result<PoolVersion, TargetError> {
+    let Some(annotations) = &tkc.metadata.annotations else { return Ok(PoolVersion::Release) };
+    let on_the_way_to = annotation::ON_THE_WAY_TO.get(annotations).map_err(|error| malformed(&error))?;
+    let version = tkc.status.as_ref().and_then(|status| status.version.as_deref());
+    let oldest: Option<KubernetesVersion> = version.and_then(|version| version.parse().ok());
+    let waits = match (on_the_way_to, oldest) {
+        (Some(end), Some(oldest)) => end > release.distribution && hops::may_wait(&oldest, &release.kubernetes),
+        (None, _) | (_, None) => false,
+    };
+    Ok(if waits { PoolVersion::Kept } else { PoolVersion::Release })
+}
+
+fn malformed(error: &key::KeyError) -> TargetError {
+    TargetError::Annotation { why: format!("{error}: {}", error.source) }
+}
+
+impl ClusterId {
+    /// The three from an object's metadata.
+    fn new(namespace: Option<&str>, name: Option<&str>, uid: Option<&str>) -> Result<Self, TargetError> {
+        Ok(Self {
+            namespace: named("metadata.namespace", namespace.unwrap_or_default())?,
+            name: named("metadata.name", name.unwrap_or_default())?,
+            uid: named("metadata.uid", uid.unwrap_or_default())?,
+        })
     }
 }
 
@@ -165,10 +320,19 @@ impl MachinesTarget {
 }
 
 impl NetworkTarget {
-    fn new(asked: Option<&Network>) -> Result<Self, TargetError> {
-        let blocks = |field: &str, asked: Option<&CidrBlocks>, default: &str| match asked {
+    /// What a Cluster says about it.
+    fn of(asked: Option<&Value>) -> Result<Self, TargetError> {
+        let field = "spec.clusterNetwork";
+        let read = |asked: &Value| Network::deserialize(asked);
+        let unreadable =
+            |error: serde_json::Error| TargetError::Unreadable { field: field.to_owned(), why: error.to_string() };
+        Self::new(field, asked.map(read).transpose().map_err(unreadable)?.as_ref())
+    }
+
+    fn new(field: &str, asked: Option<&Network>) -> Result<Self, TargetError> {
+        let blocks = |part: &str, asked: Option<&CidrBlocks>, default: &str| match asked {
             Some(blocks) if !blocks.cidr_blocks.is_empty() => {
-                blocks.cidr_blocks.iter().map(|text| cidr(field, text)).collect()
+                blocks.cidr_blocks.iter().map(|text| cidr(&format!("{field}.{part}.cidrBlocks"), text)).collect()
             }
             _ => Ok(vec![default.to_owned()]),
         };
@@ -176,8 +340,8 @@ impl NetworkTarget {
         let services = asked.and_then(|network| network.services.as_ref());
         let domain = asked.and_then(|network| network.service_domain.as_deref());
         Ok(Self {
-            pods: blocks("spec.settings.network.pods.cidrBlocks", pods, PODS)?,
-            services: blocks("spec.settings.network.services.cidrBlocks", services, SERVICES)?,
+            pods: blocks("pods", pods, PODS)?,
+            services: blocks("services", services, SERVICES)?,
             service_domain: domain.unwrap_or(SERVICE_DOMAIN).to_owned(),
         })
     }
@@ -185,6 +349,24 @@ impl NetworkTarget {
 
 fn named<T: std::str::FromStr<Err = NameError>>(field: &str, text: &str) -> Result<T, TargetError> {
     text.parse().map_err(|source| TargetError::Name { field: field.to_owned(), source })
+}
+
+/// Refuses a release that leaves open which image machines are made from.
+fn one_image(field: &str, release: &Release) -> Result<(), TargetError> {
+    let refused = || TargetError::Images {
+        field: field.to_owned(),
+        release: release.distribution.to_string(),
+        count: release.images.len(),
+    };
+    release.image().map(|_| ()).ok_or_else(refused)
+}
+
+/// The count, if a control plane with its own etcd can have so many machines. More than seven members of etcd are slower and
+/// no safer.
+fn odd(field: &str, count: u32) -> Result<u32, TargetError> {
+    let accepted = "1, 3, 5 and 7";
+    let refused = || TargetError::ControlPlaneCount { field: field.to_owned(), count, accepted };
+    matches!(count, 1 | 3 | 5 | 7).then_some(count).ok_or_else(refused)
 }
 
 /// The text, if it is an address and the length of a prefix.
@@ -201,95 +383,4 @@ fn cidr(field: &str, text: &str) -> Result<String, TargetError> {
 }
 
 #[cfg(test)]
-mod tests {
-    use windlass_api::annotation;
-    use windlass_api::kind::tanzu::{Settings, TanzuKubernetesClusterSpec, Topology};
-    use windlass_api::kind::virtual_machine::VirtualMachineImage;
-
-    use super::*;
-
-    fn release() -> Release {
-        let mut image = VirtualMachineImage::default();
-        image.metadata.name = Some("photon".to_owned());
-        let text = r#"{"distribution":{"version":"v1.16.7+vmware.1-guest.1"},
-            "kubernetes":{"imageRepository":"vmware","version":"v1.16.7+vmware.1"},
-            "etcd":{"imageRepository":"vmware","version":"v3"},"coredns":{"imageRepository":"vmware","version":"v1"}}"#;
-        let addon =
-            |name: &str| (format!("{}{name}", annotation::ADDON_PREFIX), r#"{"type":"inline","value":""}"#.to_owned());
-        let distribution = (annotation::DISTRIBUTION.name.to_owned(), text.to_owned());
-        image.metadata.annotations = Some([distribution, addon("calico"), addon("antrea")].into());
-        Release::from_image(&image).unwrap()
-    }
-
-    fn cluster() -> TanzuKubernetesCluster {
-        let machines =
-            |count| Machines { count, class: "small".to_owned(), storage_class: "gc-storage-profile".to_owned() };
-        let mut tkc = TanzuKubernetesCluster::new(
-            "my-tkc",
-            TanzuKubernetesClusterSpec {
-                topology: Topology { control_plane: machines(3), workers: machines(2) },
-                ..TanzuKubernetesClusterSpec::default()
-            },
-        );
-        tkc.metadata.namespace = Some("default".to_owned());
-        tkc.metadata.uid = Some("uid".to_owned());
-        tkc
-    }
-
-    fn check(change: impl FnOnce(&mut TanzuKubernetesCluster), refusal: &str) {
-        let mut tkc = cluster();
-        change(&mut tkc);
-        let answer = Target::new(&tkc, release()).map(|_| ()).map_err(|error| error.to_string());
-        assert!(answer.clone().is_err_and(|error| error.starts_with(refusal)), "{answer:?}");
-    }
-
-    fn network(tkc: &mut TanzuKubernetesCluster, network: Network) {
-        tkc.spec.settings = Some(Settings { network: Some(network) });
-    }
-
-    #[test]
-    fn a_refusal_names_the_field() {
-        check(|tkc| tkc.spec.topology.control_plane.class.clear(), r#"spec.topology.controlPlane.class: "" is not"#);
-        check(|tkc| tkc.spec.topology.workers.storage_class = "A".to_owned(), "spec.topology.workers.storageClass: ");
-        for count in [0, 2, 4, 7] {
-            let refusal = format!(
-                "spec.topology.controlPlane.count: {count} machines are no control plane; accepted are 1, 3 and 5"
-            );
-            check(|tkc| tkc.spec.topology.control_plane.count = count, &refusal);
-        }
-        let pods = |text: &str| Some(CidrBlocks { cidr_blocks: vec![text.to_owned()] });
-        for text in ["10.0.0.0", "10.0.0.0/33", "pods/8"] {
-            check(
-                |tkc| network(tkc, Network { pods: pods(text), ..Network::default() }),
-                &format!("spec.settings.network.pods.cidrBlocks: {text:?} is no range of addresses"),
-            );
-        }
-    }
-
-    #[test]
-    fn what_the_owner_left_out_has_a_default() {
-        let target = Target::new(&cluster(), release()).unwrap();
-        assert_eq!(target.network.pods, ["192.168.0.0/16"]);
-        assert_eq!(target.network.services, ["10.96.0.0/12"]);
-        assert_eq!(target.network.service_domain, "cluster.local");
-        assert_eq!(target.pools[0].name.as_str(), "default");
-    }
-
-    #[test]
-    fn only_the_chosen_network_add_on_is_part_of_the_target() {
-        let mut tkc = cluster();
-        let cni = windlass_api::kind::tanzu::Cni { name: "calico".to_owned() };
-        network(&mut tkc, Network { cni: Some(cni), ..Network::default() });
-        let target = Target::new(&tkc, release()).unwrap();
-        let addons: Vec<&str> = target.release.addons.keys().map(AsRef::as_ref).collect();
-        assert_eq!(addons, ["calico", "coredns", "kube-proxy"]);
-    }
-
-    #[test]
-    fn the_end_of_an_update_leads_back_to_its_target() {
-        let target = Target::new(&cluster(), release()).unwrap();
-        let mut tkc = cluster();
-        tkc.spec.topology.workers.count = 9;
-        assert_eq!(Target::of_update(&tkc, &target.end(), release()), Ok(target));
-    }
-}
+mod tests;

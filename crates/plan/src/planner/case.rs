@@ -1,16 +1,15 @@
 //! The question that a plan answers: where the cluster is on which course.
 
 use windlass_api::kind::cluster_update::UpdateEnd;
-use windlass_api::kind::tanzu::Machines;
 use windlass_api::name::{Uid, UpdateId};
 
-use super::{PlanningInput, control_plane, workers};
+use super::{PlanningInput, control_plane, kubeadm_control_plane, observed, topology, workers};
+use crate::change;
 use crate::envelope::Envelope;
 use crate::gate::{self, Blocked, Gate, Gates};
-use crate::inventory::{ClusterState, Inventory, JobState, Pool, UpdateRecord, UpdateRecordState};
+use crate::inventory::{ClusterState, Inventory, JobState, UpdateRecord, UpdateRecordState};
 use crate::render::Scope;
-use crate::resolve;
-use crate::target::Target;
+use crate::target::{Drive, Target};
 
 /// An input, and what it is about.
 pub(crate) struct Case<'a> {
@@ -22,6 +21,10 @@ pub(crate) struct Case<'a> {
     pub update: UpdateId,
     /// What the cluster was when that update began; `None` while it is being created.
     pub from: Option<UpdateEnd>,
+    /// What the update may do in all.
+    pub envelope: Envelope,
+    /// What keeps the whole cluster as it is, packages included.
+    pub forbidden: Vec<Blocked>,
     /// What keeps every machine of the cluster as it is, whatever the stage.
     pub held: Vec<Blocked>,
 }
@@ -52,11 +55,16 @@ impl<'a> Case<'a> {
         let scope = Scope { target, update: last.map_or(creation, |record| record.id) };
         let course = course(&scope, inventory);
         let (update, from) = match (course, last) {
-            (Course::Begin { ordinal }, _) => (UpdateId::new(&target.cluster.uid, ordinal), observed_end(inventory)),
+            (Course::Begin { ordinal }, _) => {
+                (UpdateId::new(&target.cluster.uid, ordinal), observed::end(target.drive, inventory))
+            }
             (Course::Running | Course::Failed | Course::Resume, Some(record)) => (record.id, Some(record.from.clone())),
-            _ => (scope.update, observed_end(inventory)),
+            _ => (scope.update, observed::end(target.drive, inventory)),
         };
-        let mut case = Self { target, inventory, gates, course, update, from, held: Vec::new() };
+        let envelope = Envelope::of(target, from.as_ref());
+        let (forbidden, held) = (Vec::new(), Vec::new());
+        let mut case = Self { target, inventory, gates, course, update, from, envelope, forbidden, held };
+        case.forbidden = case.forbids();
         case.held = case.holds();
         case
     }
@@ -79,48 +87,82 @@ impl<'a> Case<'a> {
         matches!(self.inventory.cluster, ClusterState::Present { initialized: true, .. })
     }
 
-    /// The refusals of the gates that hold every machine of the cluster, and of the rules that nobody can switch off.
+    /// The refusals of the gates that forbid any write, and of the rule that nobody can switch off.
+    fn forbids(&self) -> Vec<Blocked> {
+        let Self { target, inventory, gates, .. } = self;
+        let retargeted =
+            |record: &UpdateRecord| gates.ask(Gate::NoRetarget, || gate::no_retarget(&self.envelope, record));
+        let refusals = [
+            gates.ask(Gate::NotPaused, || gate::not_paused(inventory.paused())),
+            gates.ask(Gate::VersionPath, || gate::version_path(target, inventory)),
+            inventory.update.as_ref().and_then(retargeted),
+            change::refused_for_life(target, inventory),
+        ];
+        refusals.into_iter().flatten().collect()
+    }
+
+    /// The refusals of the gates that hold every machine of the cluster, and of the rule that nobody can switch off.
     fn holds(&self) -> Vec<Blocked> {
         let failed = self.gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(self.inventory));
         let failed = failed.filter(|blocked| matches!(blocked, Blocked::ControlPlaneUpdateFailed { .. }));
-        [
-            self.gates.ask(Gate::NotPaused, || gate::not_paused(self.inventory)),
-            self.gates.ask(Gate::NoGaps, || gate::no_gaps(self.inventory)),
-            self.version_refused(),
-            control_plane::too_large(&self.scope(), self.inventory),
-            failed,
-        ]
-        .into_iter()
-        .flatten()
-        .collect()
+        let more = [self.gates.ask(Gate::NoGaps, || gate::no_gaps(self.inventory)), self.too_large(), failed];
+        self.forbidden.iter().cloned().chain(more.into_iter().flatten()).collect()
     }
 
     /// Whether machines will join the control plane before the target is reached.
     pub(crate) fn joins_are_coming(&self) -> bool {
         let scope = self.scope();
-        control_plane::differs(&scope, self.inventory)
-            || control_plane::missing(&scope, self.inventory).any(|ordinal| ordinal > 0)
+        match self.target.drive {
+            Drive::Machines => {
+                control_plane::differs(&scope, self.inventory)
+                    || control_plane::missing(&scope, self.inventory).any(|ordinal| ordinal > 0)
+            }
+            Drive::KubeadmControlPlane => kubeadm_control_plane::joins_are_coming(&scope, self.inventory),
+            Drive::Topology => topology::joins_are_coming(&scope, self.inventory),
+        }
     }
 
-    /// Whether something in the cluster has a version from which the target cannot be reached. Admission refuses this before
-    /// it is stored; whoever got past it is refused here.
-    pub(crate) fn version_refused(&self) -> Option<Blocked> {
-        let release = &self.target.release;
-        let machines = self.inventory.control_plane.machines.iter().map(|machine| &machine.version);
-        let pools = self.inventory.pools.values().map(|pool| &pool.version);
-        let nodes = self.inventory.reachable().map(|workload| workload.nodes).unwrap_or_default();
-        let distributions = nodes.iter().filter_map(|node| node.distribution.as_ref());
-        let refusal = machines
-            .chain(pools)
-            .map(|from| resolve::change(from, &release.kubernetes))
-            .chain(distributions.map(|from| resolve::change(from, &release.distribution)))
-            .find_map(Result::err)?;
-        Some(Blocked::VersionRefused { why: refusal.to_string() })
+    /// Whether every machine is what it should be, so that none of another distribution can still join.
+    pub(crate) fn is_settled(&self) -> bool {
+        let scope = self.scope();
+        let pools = || self.target.pools.iter().all(|pool| workers::is_rolled(&scope, pool, self.inventory));
+        self.inventory.gaps.is_empty()
+            && match self.target.drive {
+                Drive::Machines => {
+                    !control_plane::differs(&scope, self.inventory)
+                        && control_plane::missing(&scope, self.inventory).next().is_none()
+                        && pools()
+                }
+                Drive::KubeadmControlPlane => kubeadm_control_plane::is_rolled(&scope, self.inventory) && pools(),
+                Drive::Topology => topology::is_settled(self),
+            }
+    }
+
+    /// Refuses to go on while the control plane is larger than it should be: no machine of it is ever removed.
+    fn too_large(&self) -> Option<Blocked> {
+        let want = self.target.control_plane.count;
+        let have = match self.target.drive {
+            Drive::Machines => return control_plane::too_large(&self.scope(), self.inventory),
+            Drive::KubeadmControlPlane => self.inventory.control_plane.kubeadm.as_ref().map(|it| it.replicas),
+            Drive::Topology => topology::replicas(self.inventory),
+        };
+        have.filter(|have| *have > want).map(|have| Blocked::ControlPlaneTooLarge { have, want })
+    }
+}
+
+/// Whether machines have to be replaced: that makes an update.
+fn differs(scope: &Scope<'_>, inventory: &Inventory) -> bool {
+    match scope.target.drive {
+        Drive::Machines => control_plane::differs(scope, inventory) || workers::differs(scope, inventory),
+        Drive::KubeadmControlPlane => {
+            kubeadm_control_plane::differs(scope, inventory) || workers::differs(scope, inventory)
+        }
+        Drive::Topology => topology::differs(scope, inventory),
     }
 }
 
 fn course(scope: &Scope<'_>, inventory: &Inventory) -> Course {
-    let differs = control_plane::differs(scope, inventory) || workers::differs(scope, inventory);
+    let differs = differs(scope, inventory);
     let Some(last) = &inventory.update else {
         return if differs { Course::Begin { ordinal: 1 } } else { Course::Steady };
     };
@@ -139,33 +181,4 @@ fn course(scope: &Scope<'_>, inventory: &Inventory) -> Course {
 
 fn is_same_update(target: &Target, record: &UpdateRecord) -> bool {
     Envelope::of(target, Some(&record.from)).digest() == record.envelope_digest
-}
-
-/// What the cluster is now, as one end of an update; `None` while it cannot be told. Where machines differ it is the oldest.
-fn observed_end(inventory: &Inventory) -> Option<UpdateEnd> {
-    let workload = inventory.reachable()?;
-    let distribution = workload.nodes.iter().filter_map(|node| node.distribution.as_ref()).min()?;
-    let machines = &inventory.control_plane.machines;
-    let oldest = machines.iter().min_by_key(|machine| &machine.version)?;
-    let versions = machines.iter().map(|machine| &machine.version);
-    let kubernetes = versions.chain(inventory.pools.values().map(|pool| &pool.version)).min()?;
-    let text = |name: Option<&str>| name.unwrap_or_default().to_owned();
-    Some(UpdateEnd {
-        distribution: distribution.to_string(),
-        kubernetes: kubernetes.to_string(),
-        control_plane: Machines {
-            count: control_plane::rows(machines),
-            class: text(oldest.class.as_ref().map(AsRef::as_ref)),
-            storage_class: text(oldest.storage_class.as_ref().map(AsRef::as_ref)),
-        },
-        workers: inventory.pools.values().next().map(observed_workers).unwrap_or_default(),
-    })
-}
-
-fn observed_workers(pool: &Pool) -> Machines {
-    let field = |name: &str| {
-        let spec = pool.infrastructure_template.spec.as_ref();
-        spec.and_then(|spec| spec[name].as_str()).unwrap_or_default().to_owned()
-    };
-    Machines { count: pool.replicas, class: field("className"), storage_class: field("storageClass") }
 }

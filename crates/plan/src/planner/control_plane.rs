@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use windlass_api::name::{MachineName, ObjectName};
 
 use super::case::Case;
-use super::{StagePlan, creation, role};
+use super::{StagePlan, creation, role, workload};
+use crate::change;
 use crate::gate::{self, Blocked, Gate};
 use crate::inventory::{Inventory, JobState, Machine};
 use crate::render::{self, Scope};
@@ -72,15 +73,18 @@ fn incomplete(job: &ObjectName, machine: &Machine) -> Blocked {
 
 fn refusals(case: &Case<'_>) -> Vec<Blocked> {
     let Case { target, inventory, gates, .. } = case;
-    [
+    let machines = &inventory.control_plane.machines;
+    // What this update itself made may be half-done: the next attempt is who judges and repairs it.
+    let ours = |machine: &Machine| machine.is_made_by(case.update);
+    let machines = [
         gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(inventory)),
-        gates.ask(Gate::CertificatesPresent, || gate::certificates_present(&target.cluster.name, inventory)),
+        gates.ask(Gate::OneAttempt, || gate::one_attempt(machines, case.update)),
+        gates.ask(Gate::CertificatesPresent, || gate::certificates_present(&target.cluster.name, &inventory.secrets)),
         gates.ask(Gate::PackagesFirst, || gate::packages_first(target, inventory)),
-        gates.ask(Gate::ControlPlaneHealthy, || gate::control_plane_healthy(inventory, case.update)),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
+        gates.ask(Gate::OneMachineAtATime, || gate::one_machine_at_a_time(machines, ours)),
+        gates.ask(Gate::ControlPlaneHealthy, || gate::control_plane_healthy(machines, ours)),
+    ];
+    machines.into_iter().flatten().chain(workload::replacement_refusals(case)).collect()
 }
 
 /// All machines are as they should be: what is left is to see them well.
@@ -103,13 +107,13 @@ pub(super) fn differs(scope: &Scope<'_>, inventory: &Inventory) -> bool {
 
 fn differing<'i>(scope: &Scope<'_>, inventory: &'i Inventory) -> impl Iterator<Item = &'i Machine> {
     let scope = *scope;
-    inventory.control_plane.machines.iter().filter(move |machine| !differences(&scope, machine).is_empty())
+    inventory.control_plane.machines.iter().filter(move |machine| !change::machine(&scope, machine).is_empty())
 }
 
 /// The numbers for which there is no machine.
-pub(super) fn missing(scope: &Scope<'_>, inventory: &Inventory) -> impl Iterator<Item = u32> {
+pub(crate) fn missing(scope: &Scope<'_>, inventory: &Inventory) -> impl Iterator<Item = u32> {
     let scope = *scope;
-    let there: BTreeSet<MachineName> = inventory.control_plane.machines.iter().map(row).cloned().collect();
+    let there: BTreeSet<MachineName> = inventory.control_plane.machines.iter().map(Machine::row).cloned().collect();
     (0..scope.target.control_plane.count).filter(move |ordinal| !there.contains(&scope.control_plane_base(*ordinal)))
 }
 
@@ -118,63 +122,19 @@ pub(super) fn too_large(scope: &Scope<'_>, inventory: &Inventory) -> Option<Bloc
     let want = scope.target.control_plane.count;
     let asked: BTreeSet<MachineName> = (0..want).map(|ordinal| scope.control_plane_base(ordinal)).collect();
     let machines = &inventory.control_plane.machines;
-    let extra = machines.iter().any(|machine| !asked.contains(row(machine)));
+    let extra = machines.iter().any(|machine| !asked.contains(machine.row()));
     extra.then(|| Blocked::ControlPlaneTooLarge { have: rows(machines), want })
 }
 
-/// What all machines share that replace each other.
-fn row(machine: &Machine) -> &MachineName {
-    machine.base.as_ref().unwrap_or(&machine.name)
-}
-
 /// How many machines there are, where one that takes the place of another counts as one with it.
-pub(super) fn rows(machines: &[Machine]) -> u32 {
-    let rows: BTreeSet<&MachineName> = machines.iter().map(row).collect();
+pub(crate) fn rows(machines: &[Machine]) -> u32 {
+    let rows: BTreeSet<&MachineName> = machines.iter().map(Machine::row).collect();
     u32::try_from(rows.len()).unwrap_or(u32::MAX)
-}
-
-/// A field of a machine that is not as it should be.
-struct Difference {
-    field: &'static str,
-    line: String,
-}
-
-/// What is different about a machine. What is not known (its infrastructure is not there yet) is not different.
-fn differences(scope: &Scope<'_>, machine: &Machine) -> Vec<Difference> {
-    let difference = |field, word: &str, is: Option<&str>, should_be: &str| {
-        let is = is.filter(|is| *is != should_be)?;
-        Some(Difference { field, line: format!("{word} {is} -> {should_be}") })
-    };
-    let (release, machines) = (&scope.target.release, &scope.target.control_plane);
-    let text = Option::<&str>::from;
-    [
-        difference("version", "version", text(machine.version.as_str()), release.kubernetes.as_str()),
-        difference("imageName", "image", machine.image.as_ref().map(AsRef::as_ref), release.image.as_str()),
-        difference("className", "class", machine.class.as_ref().map(AsRef::as_ref), machines.class.as_str()),
-        difference(
-            "storageClass",
-            "storage class",
-            machine.storage_class.as_ref().map(AsRef::as_ref),
-            machines.storage_class.as_str(),
-        ),
-    ]
-    .into_iter()
-    .flatten()
-    .collect()
 }
 
 /// One line for each machine that will be replaced, and for each that will be made.
 fn changes(scope: &Scope<'_>, inventory: &Inventory) -> Vec<String> {
-    let ordinal = |machine: &Machine| {
-        let same = |ordinal: &u32| scope.control_plane_base(*ordinal) == *row(machine);
-        (0..scope.target.control_plane.count).find(same).map_or_else(|| machine.name.to_string(), role::control_plane)
-    };
-    let replaced = inventory.control_plane.machines.iter().filter_map(|machine| {
-        let differences = differences(scope, machine);
-        let lines: Vec<&str> = differences.iter().map(|difference| difference.line.as_str()).collect();
-        let fields: Vec<&str> = differences.iter().map(|difference| difference.field).collect();
-        let line = format!("{}: {}, forces replacement: {}", ordinal(machine), lines.join(", "), fields.join(", "));
-        (!fields.is_empty()).then_some(line)
-    });
+    let machines = &inventory.control_plane.machines;
+    let replaced = machines.iter().flat_map(|machine| change::lines(&change::machine(scope, machine)));
     replaced.chain(missing(scope, inventory).map(|ordinal| format!("{}: new", role::control_plane(ordinal)))).collect()
 }

@@ -3,9 +3,9 @@
 use windlass_api::name::{ClusterSecret, Uid};
 
 use super::case::Case;
-use super::{StagePlan, role};
+use super::{StagePlan, role, workload};
 use crate::gate::{self, Blocked, Gate};
-use crate::inventory::{ClusterState, JobState};
+use crate::inventory::{ClusterState, JobState, Machine};
 use crate::render::machine::Start;
 use crate::render::{cluster, machine};
 use crate::step::{Action, Place, Stage, Step};
@@ -28,7 +28,7 @@ pub(super) fn cluster(case: &Case<'_>) -> StagePlan {
     let scope = case.scope();
     let steps = vec![
         create("cluster/WCPCluster".to_owned(), cluster::wcp_cluster(&scope), "the cluster needs an address"),
-        create("cluster/Cluster".to_owned(), cluster::cluster(&scope), "the cluster is not there yet"),
+        create(role::CLUSTER.to_owned(), cluster::cluster(&scope), "the cluster is not there yet"),
     ];
     StagePlan::ready(steps, vec!["cluster: new".to_owned()])
 }
@@ -75,8 +75,9 @@ pub(super) fn machine(case: &Case<'_>, uid: &Uid, ordinal: u32) -> StagePlan {
 fn refusals(case: &Case<'_>, first: bool) -> Vec<Blocked> {
     let Case { target, inventory, gates, .. } = case;
     let mut blocked = Vec::new();
-    blocked
-        .extend(gates.ask(Gate::CertificatesPresent, || gate::certificates_present(&target.cluster.name, inventory)));
+    blocked.extend(
+        gates.ask(Gate::CertificatesPresent, || gate::certificates_present(&target.cluster.name, &inventory.secrets)),
+    );
     if matches!(inventory.cluster, ClusterState::Present { infrastructure_ready: false, .. }) {
         blocked.push(Blocked::InfrastructureNotReady);
     }
@@ -84,17 +85,14 @@ fn refusals(case: &Case<'_>, first: bool) -> Vec<Blocked> {
         blocked.push(Blocked::ControlPlaneLost);
     }
     if !first {
-        blocked.extend(gates.ask(Gate::ControlPlaneHealthy, || joinable(case)));
+        let machines = &inventory.control_plane.machines;
+        // Here no machine is excused: also those that this update made have to be well.
+        let nobody = |_: &Machine| false;
+        blocked.extend(gates.ask(Gate::OneMachineAtATime, || gate::one_machine_at_a_time(machines, nobody)));
+        blocked.extend(gates.ask(Gate::ControlPlaneHealthy, || gate::control_plane_healthy(machines, nobody)));
+        blocked.extend(workload::join_refusals(case));
     }
     let active = inventory.control_plane.job.as_ref().filter(|job| matches!(job.state, JobState::Active { .. }));
     blocked.extend(active.map(|job| Blocked::ControlPlaneUpdateRunning { job: job.name.clone() }));
     blocked
-}
-
-/// Whether the control plane that is there can take another machine. Here no machine is excused: also those that this update
-/// made have to be well.
-fn joinable(case: &Case<'_>) -> Option<Blocked> {
-    let machines = &case.inventory.control_plane.machines;
-    let not_ready = machines.iter().find_map(gate::not_ready);
-    not_ready.or_else(|| gate::control_plane_healthy(case.inventory, case.update))
 }

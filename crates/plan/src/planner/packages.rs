@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_api::name::AddonName;
 
 use super::case::Case;
-use super::{StagePlan, control_plane, role, workers};
+use super::{StagePlan, role};
 use crate::gate::{self, Blocked, Gate};
 use crate::inventory::{AddonObject, Reachable};
 use crate::package::{self, PackageState};
@@ -16,34 +16,44 @@ use crate::step::{Action, Place, Stage, Step};
 const DIFFERENCES_SHOWN_MAX: usize = 3;
 
 pub(super) fn plan(case: &Case<'_>) -> StagePlan {
-    let held = [case.gates.ask(Gate::NotPaused, || gate::not_paused(case.inventory)), case.version_refused()];
-    let held: Vec<Blocked> = held.into_iter().chain([case.inventory.unreachable()]).flatten().collect();
+    let held: Vec<Blocked> = case.forbidden.iter().cloned().chain(case.inventory.unreachable()).collect();
     let Some(workload) = case.inventory.reachable().filter(|_| held.is_empty()) else {
         return StagePlan::waiting(held, Vec::new());
     };
     let (mut steps, mut changes) = (Vec::new(), Vec::new());
+    let ahead = proxy_refused(case, &workload);
     for (addon, release) in &case.target.release.addons {
+        let refused = ahead.is_some() && addon.as_str() == package::PROXY;
         for desired in &release.objects {
             let found = package::find(&workload, addon, desired);
             if let Some(change) = change(desired, found) {
                 changes.push(format!("{}: {change}", addon_role(addon, desired)));
-                steps.push(apply(addon, desired, change));
+                steps.extend((!refused).then(|| apply(addon, desired, change)));
             }
         }
     }
     let stale: Vec<(&AddonName, &AddonObject)> = stale(case, &workload).collect();
-    if steps.is_empty() && machines_are_settled(case) {
+    if steps.is_empty() && case.is_settled() {
         let gone = |found: &&(&AddonName, &AddonObject)| bound_node(&workload, found.1).is_none();
         steps.extend(stale.iter().filter(gone).map(|(_, found)| delete(found)));
     }
     if !steps.is_empty() {
-        return StagePlan::ready(steps, changes);
+        return StagePlan { blocked: ahead.into_iter().collect(), ..StagePlan::ready(steps, changes) };
     }
-    let mut blocked: Vec<Blocked> = complaints(case);
-    if machines_are_settled(case) {
-        blocked.extend(stale.iter().filter_map(|(addon, found)| kept(&workload, addon, found)));
+    let mut blocked: Vec<Blocked> = ahead.into_iter().chain(complaints(case)).collect();
+    if case.is_settled() {
+        // Workers that are kept back for a later hop go on needing what they have.
+        let workers_wait = case.target.kept_pools().next().is_some();
+        let needed = |addon, found| kept(&workload, addon, found, workers_wait);
+        blocked.extend(stale.iter().filter_map(|(addon, found)| needed(addon, found)));
     }
     if blocked.is_empty() { StagePlan::done() } else { StagePlan::running(blocked, changes) }
+}
+
+/// Why kube-proxy may not be brought in: it alone, as an error with one add-on stops no other.
+fn proxy_refused(case: &Case<'_>, workload: &Reachable<'_>) -> Option<Blocked> {
+    let machines = &case.inventory.control_plane.machines;
+    case.gates.ask(Gate::ProxyNotAhead, || gate::proxy_not_ahead(case.target, machines, workload))
 }
 
 fn complaints(case: &Case<'_>) -> Vec<Blocked> {
@@ -83,13 +93,24 @@ fn stale<'a>(
     objects.filter(move |(_, found)| distribution_of(&found.live).is_some_and(|bound| bound != *wanted))
 }
 
-/// Whether every machine is what it should be, so that none of another distribution can still join.
-fn machines_are_settled(case: &Case<'_>) -> bool {
-    let scope = case.scope();
-    case.inventory.gaps.is_empty()
-        && !control_plane::differs(&scope, case.inventory)
-        && control_plane::missing(&scope, case.inventory).next().is_none()
-        && case.target.pools.iter().all(|pool| workers::is_rolled(&scope, pool, case.inventory))
+/// What earlier releases have left behind and this one has no more: nobody updates it, and it is not deleted either, as
+/// somebody may have come to rely on it. So it is at least told.
+pub(super) fn left_over(case: &Case<'_>) -> Vec<String> {
+    let Some(workload) = case.inventory.reachable() else { return Vec::new() };
+    let is_wanted = |addon: &AddonName, found: &AddonObject| {
+        let same = |desired: &Value| package::is_same(desired, &found.live);
+        case.target.release.addons.get(addon).is_some_and(|release| release.objects.iter().any(same))
+    };
+    let objects = workload.addons.iter().flat_map(|(addon, found)| found.iter().map(move |found| (addon, found)));
+    let left = objects.filter(|(addon, found)| distribution_of(&found.live).is_none() && !is_wanted(addon, found));
+    let tell = |(addon, found): (&AddonName, &AddonObject)| {
+        let object = package::object_name(&found.live);
+        format!(
+            "D12: {object} of the add-on {addon} is no part of {}, and stays as it is",
+            case.target.release.distribution
+        )
+    };
+    left.map(tell).collect()
 }
 
 /// A node that an object is still for.
@@ -98,8 +119,8 @@ fn bound_node<'a>(workload: &Reachable<'a>, found: &AddonObject) -> Option<&'a c
     workload.nodes.iter().find(|node| node.distribution.as_ref() == Some(&bound))
 }
 
-fn kept(workload: &Reachable<'_>, addon: &AddonName, found: &AddonObject) -> Option<Blocked> {
-    let node = bound_node(workload, found)?;
+fn kept(workload: &Reachable<'_>, addon: &AddonName, found: &AddonObject, workers_wait: bool) -> Option<Blocked> {
+    let node = bound_node(workload, found).filter(|node| node.control_plane || !workers_wait)?;
     let why = format!("{} stays, because node {} still needs it", package::object_name(&found.live), node.name);
     Some(Blocked::PackageNotReady { addon: addon.clone(), why })
 }

@@ -54,7 +54,8 @@ fn resume(case: &Case<'_>) -> Option<Record> {
 fn steady(case: &Case<'_>, planned: &Planned) -> Assessment {
     let stages = &planned.report.stages;
     let changes = stages.iter().any(|stage| !stage.changes.is_empty());
-    let refused = |blocked: &Blocked| matches!(blocked, Blocked::ControlPlaneTooLarge { .. });
+    let refused =
+        |blocked: &Blocked| matches!(blocked, Blocked::ControlPlaneTooLarge { .. } | Blocked::FieldRefused { .. });
     let refused = stages.iter().flat_map(|stage| &stage.blocked).any(refused);
     match (is_done(planned), &case.inventory.update) {
         (false, _) if refused => Assessment::Updating,

@@ -5,6 +5,18 @@ use windlass_api::name::{ClusterSecret, PoolName};
 /// The Job that replaces the control plane.
 pub(crate) const JOB: &str = "control-plane/Job";
 
+/// The Cluster itself.
+pub(crate) const CLUSTER: &str = "cluster/Cluster";
+
+/// The control plane as a whole, where Cluster API rolls it.
+pub(crate) const CONTROL_PLANE: &str = "control-plane";
+
+/// The object by which Cluster API rolls the control plane.
+pub(crate) const KUBEADM_CONTROL_PLANE: &str = "control-plane/KubeadmControlPlane";
+
+/// The template of its machines.
+pub(crate) const CONTROL_PLANE_TEMPLATE: &str = "control-plane/WCPMachineTemplate";
+
 /// What is bound to a distribution that no node has any more.
 pub(crate) const STALE: &str = "addon/stale";
 

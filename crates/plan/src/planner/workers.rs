@@ -5,23 +5,30 @@ use windlass_api::name::Uid;
 
 use super::case::Case;
 use super::{StagePlan, role};
+use crate::change::{self, Effect, FieldChange};
 use crate::gate::{self, Blocked, Gate};
 use crate::inventory::{Inventory, Pool};
-use crate::render::workers::{PoolTemplates, deployment, template_specs, templates};
+use crate::render::workers::{PoolTemplates, changed_deployment, deployment, template_specs, templates};
 use crate::render::{self, Scope};
 use crate::report::StageState;
 use crate::step::{Action, Place, Stage, Step};
-use crate::target::PoolTarget;
+use crate::target::{Drive, MachinesTarget, PoolTarget, PoolVersion};
 
 pub(super) fn plan(case: &Case<'_>) -> StagePlan {
     let mut stage = StagePlan::done();
+    // One pool at a time: the next is not rolled before this one is done.
+    let mut ahead = None;
     for pool in &case.target.pools {
-        // One pool at a time: the next is not touched before this one is done.
-        let ahead = stage.blocked.first().cloned().filter(|_| stage.state != StageState::Done);
-        let planned = pool_plan(case, pool, ahead);
+        let planned = pool_plan(case, pool, ahead.clone());
+        if planned.state != StageState::Done {
+            let replicas = pool.machines.count;
+            let rolled = || Blocked::PoolRolling { pool: pool.name.clone(), up_to_date: 0, replicas };
+            ahead = ahead.or_else(|| planned.blocked.first().cloned()).or_else(|| Some(rolled()));
+        }
         stage.changes.extend(planned.changes);
         stage.steps.extend(planned.steps);
-        stage.blocked.extend(planned.blocked);
+        let new: Vec<Blocked> = planned.blocked.into_iter().filter(|it| !stage.blocked.contains(it)).collect();
+        stage.blocked.extend(new);
         if stage.state == StageState::Done {
             stage.state = planned.state;
         }
@@ -32,8 +39,8 @@ pub(super) fn plan(case: &Case<'_>) -> StagePlan {
 fn pool_plan(case: &Case<'_>, pool: &PoolTarget, ahead: Option<Blocked>) -> StagePlan {
     let scope = case.scope();
     let observed = case.inventory.pools.get(&pool.name);
-    let changes =
-        observed.map_or_else(|| vec![format!("{}: new", role::pool(&pool.name))], |it| changes(&scope, pool, it));
+    let different = observed.map_or_else(|| vec![change::new_pool(pool)], |it| change::pool(&scope, pool, it));
+    let changes = change::lines(&different);
     if let Some(observed) = observed.filter(|_| changes.is_empty()) {
         return if is_at_rest(pool, observed) {
             StagePlan::done()
@@ -44,10 +51,13 @@ fn pool_plan(case: &Case<'_>, pool: &PoolTarget, ahead: Option<Blocked>) -> Stag
     let (Some(cluster), true) = (case.cluster_uid(), case.is_initialized()) else {
         return StagePlan::waiting(vec![Blocked::NoWorkloadApi], changes);
     };
-    let replaced = observed.is_none_or(|observed| is_replaced(&scope, pool, observed));
+    let replaced = observed.is_none() || is_replacing(&different);
+    if let Some(observed) = observed.filter(|observed| is_deferred(case, pool, observed)) {
+        return deferred(pool, observed, changes);
+    }
     let mut blocked = case.held.clone();
-    blocked.extend(ahead);
-    blocked.extend(refusals(case, observed.filter(|_| !replaced)));
+    blocked.extend(ahead.filter(|_| replaced && observed.is_some()));
+    blocked.extend(refusals(case, pool, observed, replaced));
     if let Some(observed) = observed.filter(|_| replaced) {
         blocked.extend(replacement_refusals(case, pool, observed));
     }
@@ -62,13 +72,38 @@ fn pool_plan(case: &Case<'_>, pool: &PoolTarget, ahead: Option<Blocked>) -> Stag
     StagePlan::ready(steps, changes)
 }
 
+/// Whether a pool should grow that keeps its version, and cannot: the control plane has left its minor behind. It grows when
+/// it gets its new version, with a later hop; waiting for it here would be waiting for ever.
+fn is_deferred(case: &Case<'_>, pool: &PoolTarget, observed: &Pool) -> bool {
+    let control_plane = case.inventory.control_plane.kubeadm.as_ref();
+    pool.version == PoolVersion::Kept
+        && pool.machines.count > observed.replicas
+        && control_plane.is_some_and(|it| it.version.minor() > observed.version.minor())
+}
+
+fn deferred(pool: &PoolTarget, observed: &Pool, changes: Vec<String>) -> StagePlan {
+    let machines = MachinesTarget { count: observed.replicas, ..pool.machines.clone() };
+    let as_it_is = PoolTarget { machines, ..pool.clone() };
+    if is_at_rest(&as_it_is, observed) {
+        return StagePlan { changes, ..StagePlan::done() };
+    }
+    StagePlan::running(vec![rolling(&as_it_is, observed)], changes)
+}
+
 /// The refusals to make workers at all: of the target's version, or of the one that a pool keeps.
-fn refusals(case: &Case<'_>, kept: Option<&Pool>) -> Vec<Blocked> {
+fn refusals(case: &Case<'_>, pool: &PoolTarget, observed: Option<&Pool>, replaced: bool) -> Vec<Blocked> {
     let Case { target, inventory, gates, .. } = case;
-    let version = kept.map_or(&target.release.kubernetes, |pool| &pool.version);
+    let from = observed.map(|pool| &pool.version);
+    let version = from.filter(|_| !replaced).unwrap_or(&target.release.kubernetes);
+    let control_plane = &inventory.control_plane;
+    // A pool that shrinks makes none.
+    let makes = replaced || observed.is_none_or(|observed| pool.machines.count > observed.replicas);
+    let joins = || makes.then(|| gate::join_at_control_plane_version(version, control_plane)).flatten();
     [
-        gates.ask(Gate::CertificatesPresent, || gate::certificates_present(&target.cluster.name, inventory)),
-        gates.ask(Gate::WorkerOrder, || gate::worker_order(version, inventory)),
+        gates.ask(Gate::CertificatesPresent, || gate::certificates_present(&target.cluster.name, &inventory.secrets)),
+        gates.ask(Gate::WorkerOrder, || gate::worker_order(version, from, &control_plane.machines)),
+        // Only where Cluster API makes the machines: it joins none to a control plane of another minor.
+        gates.ask(Gate::JoinAtControlPlaneVersion, || (target.drive != Drive::Machines).then(joins).flatten()),
     ]
     .into_iter()
     .flatten()
@@ -108,7 +143,7 @@ fn step(pool: &PoolTarget, action: Action, why: &str) -> Step {
 
 fn create(scope: &Scope<'_>, pool: &PoolTarget, cluster: &Uid) -> Vec<Step> {
     let object = deployment(scope, pool, &PoolTemplates::of(scope, pool), cluster);
-    let objects = templates(scope, pool, cluster).into_iter().chain([object]);
+    let objects = templates(scope, pool, [None, None], cluster).into_iter().chain([object]);
     objects.map(|object| step(pool, Action::Create { object }, "the cluster has an API to join")).collect()
 }
 
@@ -116,10 +151,25 @@ fn create(scope: &Scope<'_>, pool: &PoolTarget, cluster: &Uid) -> Vec<Step> {
 fn switch(scope: &Scope<'_>, pool: &PoolTarget, observed: &Pool, cluster: &Uid) -> Vec<Step> {
     let why = "the control plane is ahead of it";
     let create = |object| step(pool, Action::Create { object }, why);
-    let mut steps: Vec<Step> = templates(scope, pool, cluster).into_iter().map(create).collect();
-    let object = deployment(scope, pool, &PoolTemplates::of(scope, pool), cluster);
+    let before = match scope.target.drive {
+        Drive::Machines => [None, None],
+        // Others may have made them, with more in them than we know.
+        Drive::KubeadmControlPlane | Drive::Topology => {
+            [observed.infrastructure_template.spec.as_ref(), observed.bootstrap_template.spec.as_ref()]
+        }
+    };
+    let mut steps: Vec<Step> = templates(scope, pool, before, cluster).into_iter().map(create).collect();
+    let object = changed(scope, pool, &PoolTemplates::of(scope, pool), cluster);
     steps.push(step(pool, Action::Apply { object, expect: Some(observed.revision.clone()) }, why));
     steps
+}
+
+/// What is written into a pool that is there. Where all of it is ours it is the whole.
+fn changed(scope: &Scope<'_>, pool: &PoolTarget, templates: &PoolTemplates, cluster: &Uid) -> Value {
+    match scope.target.drive {
+        Drive::Machines => deployment(scope, pool, templates, cluster),
+        Drive::KubeadmControlPlane | Drive::Topology => changed_deployment(scope, pool, templates),
+    }
 }
 
 /// Another number of machines, made from the templates that there are.
@@ -129,7 +179,7 @@ fn scale(scope: &Scope<'_>, pool: &PoolTarget, observed: &Pool, cluster: &Uid) -
         bootstrap: observed.bootstrap_template.name.clone(),
         version: observed.version.clone(),
     };
-    let object = deployment(scope, pool, &kept, cluster);
+    let object = changed(scope, pool, &kept, cluster);
     step(
         pool,
         Action::Apply { object, expect: Some(observed.revision.clone()) },
@@ -145,13 +195,12 @@ pub(super) fn differs(scope: &Scope<'_>, inventory: &Inventory) -> bool {
 }
 
 fn is_replaced(scope: &Scope<'_>, pool: &PoolTarget, observed: &Pool) -> bool {
-    let [infrastructure, bootstrap] = template_specs(scope, pool);
-    let is = |desired, template: &crate::inventory::Template| {
-        template.spec.as_ref().is_some_and(|spec| render::covers(desired, spec))
-    };
-    observed.version != scope.target.release.kubernetes
-        || !is(&infrastructure, &observed.infrastructure_template)
-        || !is(&bootstrap, &observed.bootstrap_template)
+    is_replacing(&change::pool(scope, pool, observed))
+}
+
+/// A version that would be lowered is refused, and still is a change of machines.
+pub(super) fn is_replacing(changes: &[FieldChange]) -> bool {
+    changes.iter().any(|change| matches!(change.effect, Effect::Replaces | Effect::Refused))
 }
 
 /// Whether all machines of a pool are as they should be, and can be relied on.
@@ -160,48 +209,15 @@ pub(super) fn is_rolled(scope: &Scope<'_>, pool: &PoolTarget, inventory: &Invent
     observed.is_some_and(|observed| !is_replaced(scope, pool, observed) && is_at_rest(pool, observed))
 }
 
-fn is_at_rest(pool: &PoolTarget, observed: &Pool) -> bool {
+pub(super) fn is_at_rest(pool: &PoolTarget, observed: &Pool) -> bool {
     let (count, progress) = (pool.machines.count, observed.progress);
     progress.observed
         && [observed.replicas, progress.replicas, progress.up_to_date, progress.available].iter().all(|n| *n == count)
 }
 
-fn rolling(pool: &PoolTarget, observed: &Pool) -> Blocked {
+pub(super) fn rolling(pool: &PoolTarget, observed: &Pool) -> Blocked {
     let Pool { progress, .. } = observed;
     // Counts about an earlier change say nothing about this one.
     let up_to_date = if progress.observed { progress.up_to_date.min(progress.available) } else { 0 };
     Blocked::PoolRolling { pool: pool.name.clone(), up_to_date, replicas: pool.machines.count }
-}
-
-/// What will change about a pool: one line if its machines are replaced, one if their number changes.
-fn changes(scope: &Scope<'_>, pool: &PoolTarget, observed: &Pool) -> Vec<String> {
-    let release = &scope.target.release;
-    let (mut lines, mut fields) = (Vec::new(), Vec::new());
-    if observed.version != release.kubernetes {
-        lines.push(format!("version {} -> {}", observed.version, release.kubernetes));
-        fields.push("version");
-    }
-    let [infrastructure, bootstrap] = template_specs(scope, pool);
-    let live = observed.infrastructure_template.spec.as_ref();
-    for (field, word) in [("imageName", "image"), ("className", "class"), ("storageClass", "storage class")] {
-        let text = |spec: Option<&Value>| spec.and_then(|spec| spec[field].as_str()).unwrap_or("nothing").to_owned();
-        let (is, should_be) = (text(live), text(Some(&infrastructure)));
-        if is != should_be {
-            lines.push(format!("{word} {is} -> {should_be}"));
-            fields.push(field);
-        }
-    }
-    if !observed.bootstrap_template.spec.as_ref().is_some_and(|spec| render::covers(&bootstrap, spec)) {
-        lines.push("another bootstrap configuration".to_owned());
-        fields.push("bootstrap");
-    }
-    let role = role::pool(&pool.name);
-    let mut changes = Vec::new();
-    if !fields.is_empty() {
-        changes.push(format!("{role}: {}, forces replacement: {}", lines.join(", "), fields.join(", ")));
-    }
-    if observed.replicas != pool.machines.count {
-        changes.push(format!("{role}: replicas {} -> {}", observed.replicas, pool.machines.count));
-    }
-    changes
 }

@@ -1,66 +1,37 @@
 //! Whether an object is as it should be.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// Whether every field of `desired` is in `live` with the same value. Lists are the same element by element; what others put
-/// beside our fields does not count. A field that we want empty may also be absent: API servers leave such fields out.
+use crate::diff;
+
+/// Whether every field of `desired` is in `live` with the same value. What others put beside our fields does not count, nor
+/// do elements that they put into a list whose elements have keys; other lists are the same element by element. A field that
+/// we want empty may also be absent: API servers leave such fields out.
 pub fn covers(desired: &Value, live: &Value) -> bool {
-    match (desired, live) {
-        (Value::Object(desired), Value::Object(live)) => {
-            desired.iter().all(|(key, desired)| covers(desired, live.get(key).unwrap_or(&Value::Null)))
-        }
-        (Value::Array(desired), Value::Array(live)) => {
-            desired.len() == live.len() && desired.iter().zip(live).all(|(desired, live)| covers(desired, live))
-        }
-        (desired, Value::Null) => is_empty(desired),
-        (desired, live) => desired == live,
-    }
+    diff::agrees(desired, live)
 }
 
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(fields) => fields.is_empty(),
-        Value::Array(elements) => elements.is_empty(),
-        Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
-    }
-}
-
-/// Where `live` does not cover `desired`, for people: `spec.replicas: 1 -> 2`. As many lines as there are differences.
+/// Where `live` does not cover `desired`, for people: `spec.replicas: 1 -> 2`. As many lines as there are differences; what
+/// is secret is not shown.
 pub fn differences(desired: &Value, live: &Value) -> Vec<String> {
-    let mut lines = Vec::new();
-    collect(desired, live, "", &mut lines);
-    lines
-}
-
-fn collect(desired: &Value, live: &Value, path: &str, lines: &mut Vec<String>) {
-    if covers(desired, live) {
-        return;
+    let different = diff::differences(desired, live);
+    if different.is_empty() {
+        return Vec::new();
     }
-    match (desired, live) {
-        (Value::Object(desired), Value::Object(live)) => collect_fields(desired, live, path, lines),
-        (Value::Array(desired), Value::Array(live)) if desired.len() == live.len() => {
-            for (index, (desired, live)) in desired.iter().zip(live).enumerate() {
-                collect(desired, live, &format!("{path}[{index}]"), lines);
-            }
-        }
-        _ => lines.push(format!("{path}: {} -> {}", shown(live), shown(desired))),
-    }
-}
-
-fn collect_fields(desired: &Map<String, Value>, live: &Map<String, Value>, path: &str, lines: &mut Vec<String>) {
-    for (key, desired) in desired {
-        let path = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
-        collect(desired, live.get(key).unwrap_or(&Value::Null), &path, lines);
-    }
+    let [desired, live] = [desired, live].map(diff::redacted);
+    let told = |difference: &diff::Difference| {
+        let path = &difference.path;
+        format!("{path}: {} -> {}", shown(path.get(&live)), shown(path.get(&desired)))
+    };
+    different.iter().map(told).collect()
 }
 
 /// A value in few words.
-fn shown(value: &Value) -> String {
-    match value {
+fn shown(value: Option<&Value>) -> String {
+    match value.unwrap_or(&Value::Null) {
         Value::Null => "nothing".to_owned(),
         Value::String(text) => text.clone(),
-        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        value @ (Value::Bool(_) | Value::Number(_)) => value.to_string(),
         Value::Array(elements) => format!("{} elements", elements.len()),
         Value::Object(fields) => format!("{} fields", fields.len()),
     }
@@ -81,15 +52,26 @@ mod tests {
     fn what_others_added_does_not_count() {
         check(&json!({"a": {"b": 1}}), &json!({"a": {"b": 1, "c": 2}, "status": {}}), &[]);
         check(&json!({"a": {"b": 1}}), &json!({"a": {"b": 2, "c": 2}}), &["a.b: 2 -> 1"]);
-        check(&json!({"a": {"b": "x"}}), &json!({}), &["a: nothing -> 1 fields"]);
+        check(&json!({"a": {"b": "x"}}), &json!({}), &["a.b: nothing -> x"]);
     }
 
     #[test]
-    fn lists_are_the_same_element_by_element() {
-        let two = json!({"env": [{"name": "A"}, {"name": "B"}]});
-        check(&two, &json!({"env": [{"name": "A", "value": ""}, {"name": "B"}]}), &[]);
-        check(&two, &json!({"env": [{"name": "B"}, {"name": "A"}]}), &["env[0].name: B -> A", "env[1].name: A -> B"]);
-        check(&two, &json!({"env": [{"name": "A"}]}), &["env: 1 elements -> 2 elements"]);
+    fn lists_are_the_same_element_by_element_unless_their_elements_have_keys() {
+        let two = json!({"args": [{"a": "A"}, {"a": "B"}]});
+        check(&two, &json!({"args": [{"a": "A", "b": ""}, {"a": "B"}]}), &[]);
+        check(&two, &json!({"args": [{"a": "B"}, {"a": "A"}]}), &["args: 2 elements -> 2 elements"]);
+        check(&two, &json!({"args": [{"a": "A"}]}), &["args: 1 elements -> 2 elements"]);
+        let named = json!({"env": [{"name": "A", "value": "1"}]});
+        check(&named, &json!({"env": [{"name": "theirs"}, {"name": "A", "value": "1"}]}), &[]);
+        check(&named, &json!({"env": [{"name": "A", "value": "2"}]}), &["env[name=A].value: 2 -> 1"]);
+    }
+
+    #[test]
+    fn what_is_secret_is_not_shown() {
+        let secret = |value: &str| json!({"kind": "Secret", "data": {"key": value}});
+        let lines = differences(&secret("bmV3"), &secret("b2xk"));
+        assert!(matches!(lines.as_slice(), [line] if line.starts_with("data.key: sha256:")), "{lines:?}");
+        assert!(!lines[0].contains("bmV3") && !lines[0].contains("b2xk"));
     }
 
     #[test]

@@ -78,7 +78,7 @@ fn replace(path: &str, value: impl Into<Value>) -> Value {
 fn infrastructure_patches(scope: &Scope<'_>) -> Value {
     let machines = &scope.target.control_plane;
     json!([
-        replace("/spec/imageName", scope.target.release.image.as_str()),
+        replace("/spec/imageName", scope.image_name()),
         replace("/spec/className", machines.class.as_str()),
         replace("/spec/storageClass", machines.storage_class.as_str()),
     ])
@@ -86,14 +86,15 @@ fn infrastructure_patches(scope: &Scope<'_>) -> Value {
 
 fn kubeadm_patches(scope: &Scope<'_>) -> Value {
     let release = &scope.target.release;
-    json!([
-        replace("/dns/imageRepository", release.coredns.repository.as_str()),
-        replace("/dns/imageTag", release.coredns.tag.as_str()),
-        replace("/etcd/local/imageRepository", release.etcd.repository.as_str()),
-        replace("/etcd/local/imageTag", release.etcd.tag.as_str()),
-        replace("/imageRepository", release.image_repository.as_str()),
-        replace("/kubernetesVersion", release.kubernetes.as_str()),
-    ])
+    let mut patches = Vec::new();
+    for (place, image) in [("/dns", &release.coredns), ("/etcd/local", &release.etcd)] {
+        let Some(image) = image else { continue };
+        patches.push(replace(&format!("{place}/imageRepository"), image.repository.as_str()));
+        patches.push(replace(&format!("{place}/imageTag"), image.tag.as_str()));
+    }
+    patches.extend(release.image_repository.as_deref().map(|repository| replace("/imageRepository", repository)));
+    patches.push(replace("/kubernetesVersion", release.kubernetes.as_str()));
+    Value::Array(patches)
 }
 
 fn bootstrap_patches(scope: &Scope<'_>) -> Value {

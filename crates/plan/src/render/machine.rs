@@ -2,16 +2,11 @@
 
 use serde_json::{Value, json};
 use windlass_api::annotation;
-use windlass_api::kind::bootstrap::{
-    self, ClusterConfiguration, Etcd, ImageMeta, InitConfiguration, JoinConfiguration, JoinControlPlane,
-    KubeadmConfigSpec,
-};
 use windlass_api::kind::cluster_api::{Bootstrap, MachineSpec};
-use windlass_api::kind::{ContractReference, wcp};
+use windlass_api::kind::{ContractReference, bootstrap, wcp};
 use windlass_api::name::Uid;
 
-use super::{Scope, bootstrap_api_version, cluster_api_version, infrastructure_api_version};
-use crate::release::ImageTag;
+use super::{Scope, bootstrap_api_version, cluster_api_version, infrastructure_api_version, kubeadm};
 
 /// What a machine does when it first boots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,9 +16,6 @@ pub enum Start {
     /// It joins the cluster that there is.
     Join,
 }
-
-/// kubeadm leaves these to us, because their order matters.
-const SKIPPED_PHASES: [&str; 2] = ["addon/kube-proxy", "addon/coredns"];
 
 /// The three objects of the control-plane machine with this number, in the order in which they are to be created.
 pub fn control_plane(scope: &Scope<'_>, ordinal: u32, start: Start, cluster: &Uid) -> [Value; 3] {
@@ -49,7 +41,10 @@ pub fn control_plane(scope: &Scope<'_>, ordinal: u32, start: Start, cluster: &Ui
             "apiVersion": bootstrap_api_version(),
             "kind": "KubeadmConfig",
             "metadata": metadata,
-            "spec": kubeadm(scope, start),
+            "spec": match start {
+                Start::Init => kubeadm::init(scope),
+                Start::Join => kubeadm::join_control_plane(scope),
+            },
         }),
         json!({
             "apiVersion": infrastructure_api_version(),
@@ -64,33 +59,4 @@ pub fn control_plane(scope: &Scope<'_>, ordinal: u32, start: Start, cluster: &Ui
             "spec": machine,
         }),
     ]
-}
-
-fn kubeadm(scope: &Scope<'_>, start: Start) -> KubeadmConfigSpec {
-    let release = &scope.target.release;
-    match start {
-        Start::Init => KubeadmConfigSpec {
-            cluster_configuration: Some(ClusterConfiguration {
-                image_repository: Some(release.image_repository.clone()),
-                etcd: Some(Etcd { local: image(&release.etcd) }),
-                dns: Some(image(&release.coredns)),
-            }),
-            init_configuration: Some(InitConfiguration {
-                node_registration: scope.node_registration(),
-                skip_phases: SKIPPED_PHASES.map(str::to_owned).into(),
-            }),
-            join_configuration: None,
-        },
-        Start::Join => KubeadmConfigSpec {
-            join_configuration: Some(JoinConfiguration {
-                node_registration: scope.node_registration(),
-                control_plane: Some(JoinControlPlane {}),
-            }),
-            ..KubeadmConfigSpec::default()
-        },
-    }
-}
-
-fn image(tag: &ImageTag) -> ImageMeta {
-    ImageMeta { image_repository: Some(tag.repository.clone()), image_tag: Some(tag.tag.clone()) }
 }

@@ -3,19 +3,18 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use windlass_api::kind::bootstrap::{self, JoinConfiguration, KubeadmConfigSpec};
 use windlass_api::kind::cluster_api::{
     Bootstrap, LabelSelector, MachineDeploymentSpec, MachineSpec, MachineTemplate, RollingUpdate, Rollout,
     RolloutStrategy,
 };
 use windlass_api::kind::wcp::TemplateMetadata;
-use windlass_api::kind::{ContractReference, wcp};
+use windlass_api::kind::{ContractReference, bootstrap, wcp};
 use windlass_api::label;
 use windlass_api::name::{NameLimit, ObjectName, Role, Uid};
 use windlass_api::version::KubernetesVersion;
 
-use super::{Scope, bootstrap_api_version, cluster_api_version, infrastructure_api_version};
-use crate::target::PoolTarget;
+use super::{Scope, bootstrap_api_version, cluster_api_version, infrastructure_api_version, kubeadm};
+use crate::target::{Drive, PoolTarget};
 
 /// What a pool's machines are made from, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,18 +38,12 @@ impl PoolTemplates {
 
 /// The `spec.template.spec` of the two templates: infrastructure, and bootstrap.
 pub fn template_specs(scope: &Scope<'_>, pool: &PoolTarget) -> [Value; 2] {
-    let kubeadm = KubeadmConfigSpec {
-        join_configuration: Some(JoinConfiguration {
-            node_registration: scope.node_registration(),
-            control_plane: None,
-        }),
-        ..KubeadmConfigSpec::default()
-    };
-    [json!(scope.infrastructure(&pool.machines)), json!(kubeadm)]
+    [json!(scope.infrastructure(&pool.machines)), json!(kubeadm::join_workers(scope))]
 }
 
-/// The two templates of a pool: infrastructure, and bootstrap.
-pub fn templates(scope: &Scope<'_>, pool: &PoolTarget, cluster: &Uid) -> [Value; 2] {
+/// The two templates of a pool: infrastructure, and bootstrap. What is in those that they take the place of, and is not ours,
+/// is in them too.
+pub fn templates(scope: &Scope<'_>, pool: &PoolTarget, before: [Option<&Value>; 2], cluster: &Uid) -> [Value; 2] {
     let names = PoolTemplates::of(scope, pool);
     let template = |api_version: String, kind: &str, name: &ObjectName, spec: Value| {
         json!({
@@ -61,24 +54,33 @@ pub fn templates(scope: &Scope<'_>, pool: &PoolTarget, cluster: &Uid) -> [Value;
         })
     };
     let [infrastructure, bootstrap] = template_specs(scope, pool);
+    let [infrastructure_before, bootstrap_before] = before.map(|before| before.unwrap_or(&Value::Null));
+    let infrastructure = kubeadm::laid_over(&infrastructure, infrastructure_before);
+    let bootstrap = kubeadm::laid_over(&bootstrap, bootstrap_before);
     [
         template(infrastructure_api_version(), "WCPMachineTemplate", &names.infrastructure, infrastructure),
         template(bootstrap_api_version(), "KubeadmConfigTemplate", &names.bootstrap, bootstrap),
     ]
 }
 
-/// The `MachineDeployment` of a pool, with these templates. A pool that is only scaled keeps those that it has.
-pub fn deployment(scope: &Scope<'_>, pool: &PoolTarget, templates: &PoolTemplates, cluster: &Uid) -> Value {
-    let id = &scope.target.cluster;
-    let name = Role::Workers(pool.name.clone()).object_name(&id.name, NameLimit::LabelValue);
-    let selected = BTreeMap::from([label::CLUSTER_NAME.entry(&id.name), label::DEPLOYMENT_NAME.entry(&name)]);
+/// The name of a pool's `MachineDeployment`. Where Cluster API rolls the control plane, a pool is known by that name.
+pub fn deployment_name(scope: &Scope<'_>, pool: &PoolTarget) -> ObjectName {
+    match scope.target.drive {
+        Drive::Machines => {
+            Role::Workers(pool.name.clone()).object_name(&scope.target.cluster.name, NameLimit::LabelValue)
+        }
+        Drive::KubeadmControlPlane | Drive::Topology => pool.name.clone().into(),
+    }
+}
+
+fn machine(scope: &Scope<'_>, templates: &PoolTemplates) -> MachineSpec {
     let reference = |group: &str, kind: &str, name: &ObjectName| ContractReference {
         api_group: group.to_owned(),
         kind: kind.to_owned(),
         name: name.to_string(),
     };
-    let machine = MachineSpec {
-        cluster_name: id.name.to_string(),
+    MachineSpec {
+        cluster_name: scope.target.cluster.name.to_string(),
         version: Some(templates.version.to_string()),
         provider_id: None,
         bootstrap: Bootstrap {
@@ -86,20 +88,44 @@ pub fn deployment(scope: &Scope<'_>, pool: &PoolTarget, templates: &PoolTemplate
             data_secret_name: None,
         },
         infrastructure_ref: reference(wcp::GROUP, "WCPMachineTemplate", &templates.infrastructure),
-    };
+    }
+}
+
+/// What is written into a `MachineDeployment` that others may have made: the count, and what its machines are made from. How
+/// its machines are selected and replaced is whoever made it's to say.
+pub fn changed_deployment(scope: &Scope<'_>, pool: &PoolTarget, templates: &PoolTemplates) -> Value {
+    json!({
+        "apiVersion": cluster_api_version(),
+        "kind": "MachineDeployment",
+        "metadata": {
+            "name": deployment_name(scope, pool),
+            "namespace": scope.target.cluster.namespace,
+            "labels": scope.labels(),
+        },
+        "spec": { "replicas": pool.machines.count, "template": { "spec": machine(scope, templates) } },
+    })
+}
+
+/// The `MachineDeployment` of a pool, with these templates. A pool that is only scaled keeps those that it has.
+pub fn deployment(scope: &Scope<'_>, pool: &PoolTarget, templates: &PoolTemplates, cluster: &Uid) -> Value {
+    let id = &scope.target.cluster;
+    let name = deployment_name(scope, pool);
+    let selected = BTreeMap::from([label::CLUSTER_NAME.entry(&id.name), label::DEPLOYMENT_NAME.entry(&name)]);
     let spec = MachineDeploymentSpec {
         cluster_name: id.name.to_string(),
         replicas: Some(pool.machines.count),
         selector: LabelSelector { match_labels: selected.clone() },
         template: MachineTemplate {
             metadata: Some(TemplateMetadata { labels: selected, ..TemplateMetadata::default() }),
-            spec: machine,
+            spec: machine(scope, templates),
         },
+        paused: None,
         rollout: Some(Rollout {
-            strategy: RolloutStrategy {
+            after: None,
+            strategy: Some(RolloutStrategy {
                 type_: "RollingUpdate".to_owned(),
-                rolling_update: Some(RollingUpdate { max_surge: Some(1), max_unavailable: Some(0) }),
-            },
+                rolling_update: Some(RollingUpdate { max_surge: Some(1.into()), max_unavailable: Some(0.into()) }),
+            }),
         }),
     };
     json!({

@@ -1,5 +1,11 @@
 //! A fake of the world, small enough to be read: it does what it is told, and one thing after another happens in it.
 
+// The bench reads this file from its own place.
+#[path = "fake/kubeadm.rs"]
+mod kubeadm;
+#[path = "fake/topology.rs"]
+mod topology;
+
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -11,12 +17,14 @@ use windlass_api::version::KubernetesVersion;
 use windlass_api::{annotation, label};
 use windlass_plan::gate::Gates;
 use windlass_plan::inventory::{
-    AddonObject, ClusterState, ControlPlane, EtcdMember, Inventory, Job, JobState, Machine, MachineState, Node, Pool,
-    PoolProgress, Template, UpdateRecord, UpdateRecordState, Workload,
+    AddonObject, ClusterState, ControlPlane, EtcdMember, Inventory, Job, JobState, Machine, MachineState, Milestone,
+    Node, Pool, PoolProgress, Template, UpdateRecord, UpdateRecordState, Workload,
 };
 use windlass_plan::planner::{PlanningInput, Record};
 use windlass_plan::step::{Action, Revision, Step};
-use windlass_plan::target::Target;
+use windlass_plan::target::{Drive, Target};
+
+use crate::sample::gates;
 
 /// A cluster, and what it was asked to be.
 #[derive(Clone)]
@@ -33,9 +41,15 @@ pub struct Fake {
 /// A worker, and the template that it was made from.
 #[derive(Clone)]
 struct Worker {
+    pool: PoolName,
     template: String,
     distribution: KubernetesVersion,
     kubernetes: KubernetesVersion,
+}
+
+fn member(id: u64, name: &str) -> EtcdMember {
+    let leader = id == 1;
+    EtcdMember { id, name: name.to_owned(), healthy: true, learner: false, leader, version: None, alarms: [].into() }
 }
 
 fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
@@ -50,11 +64,12 @@ impl Fake {
             secrets: [].into(),
             control_plane: ControlPlane::default(),
             pools: BTreeMap::new(),
+            topology: None,
             workload: Workload::NotYet,
             update: None,
             gaps: Vec::new(),
         };
-        Self { target, inventory, gates: Gates::all(), made: BTreeMap::new(), workers: Vec::new(), writes: 0 }
+        Self { target, inventory, gates: gates(), made: BTreeMap::new(), workers: Vec::new(), writes: 0 }
     }
 
     pub fn input(&self) -> PlanningInput {
@@ -76,6 +91,7 @@ impl Fake {
                     from: from.clone(),
                     envelope_digest: envelope_digest.clone(),
                     state: UpdateRecordState::Running,
+                    waiting: Vec::new(),
                 });
                 self.inventory.control_plane.job = None;
             }
@@ -115,12 +131,16 @@ impl Fake {
         let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
         match kind {
             "WCPCluster" => {}
+            "Cluster" if object["spec"]["topology"].is_object() => self.write_topology(object),
+            "Cluster" if object["spec"]["controlPlaneRef"].is_object() => {}
+            "KubeadmControlPlane" => self.write_control_plane(object),
             "Cluster" => {
                 self.inventory.cluster = ClusterState::Present {
                     uid: Uid::new("uid-of-the-cluster").unwrap(),
                     infrastructure_ready: false,
                     initialized: false,
                     paused: None,
+                    network: Some(self.target.network.clone()),
                 };
             }
             "KubeadmConfig" | "WCPMachine" => {
@@ -155,7 +175,9 @@ impl Fake {
             image: Some(text(&infrastructure, "/imageName").parse().unwrap()),
             class: Some(text(&infrastructure, "/className").parse().unwrap()),
             storage_class: Some(text(&infrastructure, "/storageClass").parse().unwrap()),
-            state: MachineState::Joining,
+            update: None,
+            created: Timestamp::UNIX_EPOCH,
+            state: MachineState::Joining { awaits: Milestone::Node },
         };
         self.inventory.control_plane.machines.push(machine);
     }
@@ -168,7 +190,11 @@ impl Fake {
         };
         let infrastructure_template = template("WCPMachineTemplate", "/spec/template/spec/infrastructureRef/name");
         let bootstrap_template = template("KubeadmConfigTemplate", "/spec/template/spec/bootstrap/configRef/name");
-        let name = PoolName::new("default").unwrap();
+        let name = match self.target.drive {
+            Drive::Machines => "default",
+            Drive::KubeadmControlPlane | Drive::Topology => text(object, "/metadata/name"),
+        };
+        let name = PoolName::new(name).unwrap();
         let none = PoolProgress { observed: false, replicas: 0, up_to_date: 0, available: 0 };
         let progress = self.inventory.pools.get(&name).map_or(none, |pool| pool.progress);
         let pool = Pool {
@@ -204,8 +230,10 @@ impl Fake {
     /// The next thing that happens by itself; `None` when the world is at rest.
     pub fn tick(&mut self) -> Option<String> {
         let happened = self.tick_cluster().or_else(|| self.tick_machines()).or_else(|| self.tick_addons());
-        let happened = happened.or_else(|| self.tick_job()).or_else(|| self.tick_pool());
+        let happened = happened.or_else(|| self.tick_job()).or_else(|| self.tick_control_plane());
+        let happened = happened.or_else(|| self.tick_pools()).or_else(|| self.tick_topology());
         self.see_nodes();
+        self.see_control_plane();
         happened
     }
 
@@ -221,10 +249,12 @@ impl Fake {
 
     fn tick_machines(&mut self) -> Option<String> {
         let machines = &mut self.inventory.control_plane.machines;
-        if let Some(position) = machines.iter().position(|machine| machine.state == MachineState::Deleting) {
+        if let Some(position) =
+            machines.iter().position(|machine| matches!(machine.state, MachineState::Deleting { .. }))
+        {
             return Some(format!("machine {} is gone", machines.remove(position).name));
         }
-        let joining = machines.iter_mut().find(|machine| machine.state == MachineState::Joining)?;
+        let joining = machines.iter_mut().find(|machine| matches!(machine.state, MachineState::Joining { .. }))?;
         joining.state = MachineState::Ready { node: NodeName::new(joining.name.as_str()).unwrap() };
         let happened = format!("machine {} is ready", joining.name);
         if let ClusterState::Present { initialized, .. } = &mut self.inventory.cluster {
@@ -244,7 +274,9 @@ impl Fake {
         }
         let (update, release, wanted) = (job.update, &self.target.release, &self.target.control_plane);
         let is_old = |machine: &&Machine| {
-            machine.image.as_ref() != Some(&release.image) || machine.class.as_ref() != Some(&wanted.class)
+            machine.image.as_ref() != release.image()
+                || machine.class.as_ref() != Some(&wanted.class)
+                || machine.storage_class.as_ref() != Some(&wanted.storage_class)
         };
         let Some(old) = self.inventory.control_plane.machines.iter().find(is_old).cloned() else {
             job.state = JobState::Complete;
@@ -255,37 +287,58 @@ impl Fake {
         let machines = &mut self.inventory.control_plane.machines;
         if machines.iter().any(|machine| machine.name == name) {
             let old = machines.iter_mut().find(|machine| machine.name == old.name).unwrap();
-            old.state = MachineState::Deleting;
+            old.state = MachineState::Deleting { node: None };
             return Some(format!("machine {} is being deleted", old.name));
         }
         let happened = format!("machine {name} takes the place of {}", old.name);
-        let (version, image) = (release.kubernetes.clone(), Some(release.image.clone()));
-        let class = Some(wanted.class.clone());
-        machines.push(Machine { name, version, image, class, state: MachineState::Joining, ..old });
+        let (version, image) = (release.kubernetes.clone(), release.image().cloned());
+        let (class, storage_class) = (Some(wanted.class.clone()), Some(wanted.storage_class.clone()));
+        machines.push(Machine {
+            name,
+            version,
+            image,
+            class,
+            storage_class,
+            state: MachineState::Joining { awaits: Milestone::Node },
+            ..old
+        });
         Some(happened)
     }
 
+    fn tick_pools(&mut self) -> Option<String> {
+        let pools: Vec<PoolName> = self.inventory.pools.keys().cloned().collect();
+        pools.iter().find_map(|pool| self.tick_pool(pool))
+    }
+
     /// One machine more than asked for, then an old one goes, until all are new.
-    fn tick_pool(&mut self) -> Option<String> {
-        let pool = self.inventory.pools.values_mut().next()?;
+    fn tick_pool(&mut self, name: &PoolName) -> Option<String> {
+        let pool = self.inventory.pools.get_mut(name)?;
         let template = pool.infrastructure_template.name.to_string();
         let replicas = usize::try_from(pool.replicas).unwrap();
-        let new = self.workers.iter().filter(|worker| worker.template == template).count();
-        let old = self.workers.iter().position(|worker| worker.template != template);
+        let is_ours = |worker: &Worker| worker.pool == *name;
+        let is_new = |worker: &Worker| worker.pool == *name && worker.template == template;
+        let new = self.workers.iter().filter(|worker| is_new(worker)).count();
+        let old = self.workers.iter().position(|worker| is_ours(worker) && !is_new(worker));
+        let surplus = self.workers.iter().position(is_ours).filter(|_| new > replicas);
+        // The one pool of a cluster that has no more is not told by its name.
+        let which = if name.as_str() == "default" { String::new() } else { format!(" of {name}") };
         let happened = if new < replicas {
-            let distribution = self.target.release.distribution.clone();
-            self.workers.push(Worker { template, distribution, kubernetes: pool.version.clone() });
-            Some("a worker joins".to_owned())
-        } else if let Some(position) = old.or((new > replicas).then_some(0)) {
+            let spec = pool.infrastructure_template.spec.as_ref();
+            let image = spec.map(|spec| distribution_on(text(spec, "/imageName")));
+            let distribution = image.unwrap_or_else(|| self.target.release.distribution.clone());
+            let (template, kubernetes) = (template.clone(), pool.version.clone());
+            self.workers.push(Worker { pool: name.clone(), template, distribution, kubernetes });
+            Some(format!("a worker{which} joins"))
+        } else if let Some(position) = old.or(surplus) {
             self.workers.remove(position);
-            Some("a worker leaves".to_owned())
+            Some(format!("a worker{which} leaves"))
         } else {
-            (!pool.progress.observed).then(|| "the pool is seen".to_owned())
+            (!pool.progress.observed).then(|| format!("the pool{which} is seen"))
         };
-        let template = pool.infrastructure_template.name.as_str();
+        let is_new = |worker: &&Worker| worker.pool == *name && worker.template == template;
         let count = |count: usize| u32::try_from(count).unwrap();
-        let new = count(self.workers.iter().filter(|worker| worker.template == template).count());
-        let all = count(self.workers.len());
+        let new = count(self.workers.iter().filter(is_new).count());
+        let all = count(self.workers.iter().filter(|worker| worker.pool == *name).count());
         pool.progress = PoolProgress { observed: true, replicas: all, up_to_date: new, available: all };
         happened
     }
@@ -312,12 +365,8 @@ impl Fake {
     }
 
     fn see_nodes(&mut self) {
-        let distribution = |machine: &Machine| {
-            let name = machine.image.as_ref().unwrap().to_string();
-            let text = name.trim_start_matches("photon-k8sd-").replacen("-vmware", "+vmware", 1);
-            text.parse().unwrap()
-        };
-        let is_node = |machine: &&Machine| !matches!(machine.state, MachineState::Joining);
+        let distribution = |machine: &Machine| distribution_on(machine.image.as_ref().unwrap().as_str());
+        let is_node = |machine: &&Machine| !matches!(machine.state, MachineState::Joining { .. });
         let control_plane: Vec<Node> = self
             .inventory
             .control_plane
@@ -340,7 +389,7 @@ impl Fake {
             ready: true,
         });
         let Workload::Reachable { nodes, etcd, .. } = &mut self.inventory.workload else { return };
-        *etcd = control_plane.iter().map(|node| EtcdMember { name: node.name.to_string(), healthy: true }).collect();
+        *etcd = (1..).zip(&control_plane).map(|(id, node)| member(id, node.name.as_str())).collect();
         *nodes = control_plane.into_iter().chain(workers).collect();
     }
 
@@ -348,6 +397,11 @@ impl Fake {
     pub fn update(&self) -> Option<UpdateId> {
         self.inventory.update.as_ref().map(|record| record.id)
     }
+}
+
+/// The distribution on an image.
+fn distribution_on(image: &str) -> KubernetesVersion {
+    image.trim_start_matches("photon-k8sd-").replacen("-vmware", "+vmware", 1).parse().unwrap()
 }
 
 /// The numbers of a status.
