@@ -2,10 +2,20 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
+mod change;
+mod drives;
 mod envelope;
 mod fake;
+mod fuzz;
 mod gates;
+mod hops;
+mod model;
 mod properties;
+mod releases;
 mod render;
+mod report;
+mod roll;
 mod sample;
+mod second_opinion;
+mod seed;
 mod story;

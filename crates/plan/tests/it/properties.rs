@@ -7,7 +7,9 @@ use windlass_api::name::UpdateId;
 use windlass_api::version::KubernetesVersion;
 use windlass_plan::check::{Severity, check};
 use windlass_plan::gate::{Gate, Gates};
-use windlass_plan::inventory::{ClusterState, Gap, Job, JobState, MachineState, UpdateRecordState, Workload};
+use windlass_plan::inventory::{
+    Alarm, ClusterState, EtcdMember, Gap, Job, JobState, MachineState, Milestone, UpdateRecordState, Workload,
+};
 use windlass_plan::planner::plan;
 use windlass_plan::report::StageState;
 use windlass_plan::step::Action;
@@ -34,6 +36,16 @@ enum Mishap {
     TemplateLost,
     NodeUnlabelled(usize),
     EtcdSick(usize),
+    EtcdLearner(usize),
+    EtcdUnstarted(usize),
+    EtcdAlarm(usize),
+    EtcdVersion(usize, &'static str),
+    EtcdGhost,
+    KubeletOld(usize, &'static str),
+    Relabelled(usize),
+    ProxyUnbound,
+    MachineMarked(usize, bool),
+    Retarget,
     AddonMangled(usize),
     Target(&'static str),
     WorkerCount(u32),
@@ -69,7 +81,22 @@ fn mishap() -> impl Strategy<Value = Mishap> {
         version().prop_map(Mishap::Target),
         (0..4u32).prop_map(Mishap::WorkerCount),
     ];
-    prop_oneof![first, second]
+    let member = || 0..3usize;
+    let third = prop_oneof![
+        member().prop_map(Mishap::EtcdLearner),
+        member().prop_map(Mishap::EtcdUnstarted),
+        member().prop_map(Mishap::EtcdAlarm),
+        (member(), prop::sample::select(&["v3.1.20", "v3.2.24", "v3.3.10", "v3.4.3"][..]))
+            .prop_map(|(which, version)| Mishap::EtcdVersion(which, version)),
+        Just(Mishap::EtcdGhost),
+        (0..5usize, prop::sample::select(&["v1.12.3", "v1.13.9", "v1.14.10"][..]))
+            .prop_map(|(which, version)| Mishap::KubeletOld(which, version)),
+        (0..5usize).prop_map(Mishap::Relabelled),
+        Just(Mishap::ProxyUnbound),
+        (0..4usize, any::<bool>()).prop_map(|(which, ours)| Mishap::MachineMarked(which, ours)),
+        Just(Mishap::Retarget),
+    ];
+    prop_oneof![first, second, third]
 }
 
 impl Mishap {
@@ -81,8 +108,10 @@ impl Mishap {
         }
         self.befall_machines(fake);
         self.befall_workload(fake);
+        self.befall_addons(fake);
         let inventory = &mut fake.inventory;
         match self {
+            Self::Retarget => fake.target.control_plane.class = "best-effort-large".parse().unwrap(),
             Self::SecretLost => drop(inventory.secrets.pop_first()),
             Self::Paused => {
                 if let ClusterState::Present { paused, .. } = &mut inventory.cluster {
@@ -126,6 +155,7 @@ impl Mishap {
         let (Self::MachineState(which, _)
         | Self::MachineVersion(which, _)
         | Self::MachineForeign(which)
+        | Self::MachineMarked(which, _)
         | Self::InfrastructureGone(which)) = self
         else {
             return;
@@ -135,14 +165,15 @@ impl Mishap {
             Self::MachineState(_, state) => {
                 let node = machine.name.as_str().parse().unwrap();
                 machine.state = match state {
-                    0 => MachineState::Joining,
-                    1 => MachineState::Deleting,
+                    0 => MachineState::Joining { awaits: Milestone::Node },
+                    1 => MachineState::Deleting { node: Some(node) },
                     2 => MachineState::Unhealthy { node, why: "no heartbeat".to_owned() },
                     _ => MachineState::Ready { node },
                 };
             }
             Self::MachineVersion(_, version) => machine.version = format!("{version}+vmware.1").parse().unwrap(),
             Self::MachineForeign(_) => machine.base = None,
+            Self::MachineMarked(_, ours) => machine.update = update.filter(|_| *ours).or("99".parse().ok()),
             _ => (machine.image, machine.class, machine.storage_class) = (None, None, None),
         }
     }
@@ -155,15 +186,55 @@ impl Mishap {
             (Self::NodeUnlabelled(which), Workload::Reachable { nodes, .. }) => {
                 nodes.get_mut(*which).into_iter().for_each(|node| node.distribution = None);
             }
-            (Self::EtcdSick(which), Workload::Reachable { etcd, .. }) => {
-                etcd.get_mut(*which).into_iter().for_each(|member| member.healthy = false);
-            }
-            (Self::AddonMangled(which), Workload::Reachable { addons, .. }) => {
-                if let Some(found) = addons.values_mut().flatten().nth(*which) {
-                    found.live["spec"] = "nonsense".into();
+            (Self::ProxyUnbound, Workload::Reachable { addons, .. }) => {
+                let proxies = addons.iter_mut().filter(|(addon, _)| addon.as_str() == "kube-proxy");
+                for found in proxies.flat_map(|(_, found)| found) {
+                    if let Some(selector) = found.live.pointer_mut("/spec/template/spec/nodeSelector") {
+                        *selector = serde_json::json!({});
+                    }
                 }
             }
+            (Self::KubeletOld(which, version), Workload::Reachable { nodes, .. }) => {
+                nodes.get_mut(*which).into_iter().for_each(|node| node.kubelet = version.parse().unwrap());
+            }
+            (Self::Relabelled(which), Workload::Reachable { nodes, .. }) => {
+                let distribution = &fake.target.release.distribution;
+                nodes.get_mut(*which).into_iter().for_each(|node| node.distribution = Some(distribution.clone()));
+            }
+            (_, Workload::Reachable { etcd, .. }) => self.befall_etcd(etcd),
             _ => {}
+        }
+    }
+
+    fn befall_etcd(&self, etcd: &mut Vec<EtcdMember>) {
+        let which = match self {
+            Self::EtcdSick(which)
+            | Self::EtcdLearner(which)
+            | Self::EtcdUnstarted(which)
+            | Self::EtcdAlarm(which)
+            | Self::EtcdVersion(which, _) => *which,
+            Self::EtcdGhost => 0,
+            _ => return,
+        };
+        let Some(member) = etcd.get_mut(which) else { return };
+        match self {
+            Self::EtcdLearner(_) => member.learner = true,
+            Self::EtcdUnstarted(_) => (member.name, member.healthy) = (String::new(), false),
+            Self::EtcdAlarm(_) => member.alarms = [Alarm::NoSpace].into(),
+            Self::EtcdVersion(_, version) => member.version = version.parse().ok(),
+            Self::EtcdGhost => {
+                let ghost = EtcdMember { id: 99, name: "ghost".to_owned(), leader: false, ..member.clone() };
+                etcd.push(ghost);
+            }
+            _ => member.healthy = false,
+        }
+    }
+
+    fn befall_addons(&self, fake: &mut Fake) {
+        if let (Self::AddonMangled(which), Workload::Reachable { addons, .. }) = (self, &mut fake.inventory.workload)
+            && let Some(found) = addons.values_mut().flatten().nth(*which)
+        {
+            found.live["spec"] = "nonsense".into();
         }
     }
 }
@@ -257,7 +328,17 @@ fn check_broken(left_out: Gate, mishap: Option<&Mishap>, id: &str) {
 fn without_its_gate_an_order_is_broken_and_the_second_opinion_says_so() {
     check_broken(Gate::PackagesFirst, None, "D1");
     check_broken(Gate::WorkerOrder, None, "V1");
-    check_broken(Gate::ControlPlaneHealthy, Some(&Mishap::MachineState(0, 0)), "C1");
+    check_broken(Gate::VersionPath, Some(&Mishap::Target("v1.17.4")), "V6");
+    check_broken(Gate::KubeletsNotTooOld, Some(&Mishap::KubeletOld(3, "v1.13.9")), "V7");
+    check_broken(Gate::ProxyNotAhead, Some(&Mishap::ProxyUnbound), "V5");
+    check_broken(Gate::EtcdStep, Some(&Mishap::EtcdVersion(0, "v3.1.20")), "V10");
+    check_broken(Gate::OneMemberChange, Some(&Mishap::EtcdLearner(0)), "E3");
+    check_broken(Gate::MembersAreMachines, Some(&Mishap::EtcdGhost), "E8");
+    check_broken(Gate::NoAlarms, Some(&Mishap::EtcdAlarm(0)), "E13");
+    check_broken(Gate::ControlPlaneHealthy, Some(&Mishap::MachineState(0, 2)), "C2");
+    check_broken(Gate::OneAttempt, Some(&Mishap::MachineMarked(0, false)), "C4");
+    check_broken(Gate::NoRetarget, Some(&Mishap::Retarget), "C7");
+    check_broken(Gate::OneMachineAtATime, Some(&Mishap::MachineState(0, 0)), "C1");
     check_broken(Gate::OneControlPlaneUpdate, Some(&Mishap::Job(3, false)), "C5");
     check_broken(Gate::CertificatesPresent, Some(&Mishap::SecretLost), "C9");
     check_broken(Gate::NotPaused, Some(&Mishap::Paused), "D4");

@@ -90,7 +90,7 @@ fn a_pool_refers_to_templates_of_its_update() {
         json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
     );
     assert_eq!(spec["selector"]["matchLabels"], spec["template"]["metadata"]["labels"]);
-    let [infrastructure, bootstrap] = templates(&scope, pool, &uid());
+    let [infrastructure, bootstrap] = templates(&scope, pool, [None, None], &uid());
     let machine = &spec["template"]["spec"];
     assert_eq!(machine["infrastructureRef"]["name"], infrastructure["metadata"]["name"]);
     assert_eq!(machine["bootstrap"]["configRef"]["name"], bootstrap["metadata"]["name"]);

@@ -3,6 +3,7 @@
 use windlass_api::annotation;
 use windlass_api::kind::tanzu::{Distribution, Machines, TanzuKubernetesCluster, TanzuKubernetesClusterSpec, Topology};
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
+use windlass_plan::gate::Gates;
 use windlass_plan::release::Release;
 use windlass_plan::target::Target;
 
@@ -87,4 +88,14 @@ pub fn cluster(control_plane: u32, workers: u32) -> TanzuKubernetesCluster {
 pub fn target(control_plane: u32, workers: u32, version: &str) -> Target {
     let release = Release::from_image(&image(version)).unwrap();
     Target::new(&cluster(control_plane, workers), release).unwrap()
+}
+
+/// The gates that are in force in tests: all, but for the one that the environment leaves out. Each gate is left out once by
+/// `scripts/without-gates`, and then some test has to fail.
+#[allow(clippy::disallowed_methods, reason = "tests are told by the environment which gate to do without")]
+pub fn gates() -> Gates {
+    match std::env::var("WINDLASS_WITHOUT_GATE") {
+        Ok(gate) => Gates::without(&[gate.parse().unwrap()]),
+        Err(_) => Gates::all(),
+    }
 }

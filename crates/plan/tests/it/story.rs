@@ -13,7 +13,7 @@ use windlass_plan::inventory::{JobState, UpdateRecordState};
 use windlass_plan::planner::{Planned, Record, plan};
 use windlass_plan::report::{Assessment, StageState};
 use windlass_plan::step::Step;
-use windlass_plan::target::Target;
+use windlass_plan::target::{PoolVersion, Target};
 
 use crate::fake::Fake;
 use crate::sample::target;
@@ -22,7 +22,7 @@ use crate::sample::target;
 const PLANS_MAX: usize = 300;
 
 /// Plans, does what was planned, lets one thing happen, and plans again, until neither is left. Returns the story.
-fn live(fake: &mut Fake) -> String {
+pub fn live(fake: &mut Fake) -> String {
     let mut story = String::new();
     let mut envelopes = Vec::new();
     let mut before: Vec<String> = Vec::new();
@@ -58,7 +58,7 @@ fn live(fake: &mut Fake) -> String {
 }
 
 /// A plan that the second opinion agrees with.
-fn checked_plan(fake: &Fake) -> Planned {
+pub fn checked_plan(fake: &Fake) -> Planned {
     let input = fake.input();
     let planned = plan(&input);
     assert_eq!(plan(&input), planned, "same input, same output");
@@ -96,7 +96,7 @@ fn said(planned: &Planned) -> Vec<String> {
     lines
 }
 
-fn assert_golden(name: &str, story: &str) {
+pub fn assert_golden(name: &str, story: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden").join(name);
     if std::env::var_os("WINDLASS_UPDATE").is_some_and(|update| update == "1") {
         std::fs::write(&path, story).unwrap();
@@ -105,7 +105,7 @@ fn assert_golden(name: &str, story: &str) {
     assert!(golden == story, "{name} is another story now; WINDLASS_UPDATE=1 writes it anew\n{story}");
 }
 
-fn assert_at_rest(fake: &Fake) {
+pub fn assert_at_rest(fake: &Fake) {
     let again = checked_plan(fake);
     assert_eq!((again.record, again.steps), (None, Vec::new()), "planning again changes nothing");
     assert_eq!(again.report.assessment, Assessment::Running);
@@ -134,7 +134,7 @@ fn a_cluster_of_three_and_one_is_created_and_upgraded() {
     check_life(3, 1, "three-and-one.out");
 }
 
-fn running_cluster(control_plane: u32, workers: u32) -> Fake {
+pub fn running_cluster(control_plane: u32, workers: u32) -> Fake {
     let mut fake = Fake::new(target(control_plane, workers, "v1.15.5"));
     live(&mut fake);
     fake
@@ -164,7 +164,74 @@ fn a_lost_package_is_brought_back_without_a_record() {
     assert_at_rest(&fake);
 }
 
-fn larger(mut target: Target) -> Target {
+/// What the cluster is asked to be at a hop: its workers wait.
+fn hop(mut target: Target) -> Target {
+    target.pools.iter_mut().for_each(|pool| pool.version = PoolVersion::Kept);
+    target
+}
+
+fn versions(fake: &Fake) -> (Vec<String>, Vec<String>) {
+    let minor = |version: &windlass_api::version::KubernetesVersion| version.minor().to_string();
+    let machines = fake.inventory.control_plane.machines.iter().map(|machine| minor(&machine.version)).collect();
+    (machines, fake.inventory.pools.values().map(|pool| minor(&pool.version)).collect())
+}
+
+#[test]
+fn over_two_minors_the_control_plane_is_replaced_twice_and_the_workers_once() {
+    let mut fake = running_cluster(3, 2);
+    fake.target = hop(target(3, 2, "v1.16.8"));
+    let first = live(&mut fake);
+    assert!(!first.contains("workers      "), "the workers wait\n{first}");
+    assert_eq!(versions(&fake), (vec!["1.16".to_owned(); 3], vec!["1.15".to_owned()]));
+    assert_eq!(fake.inventory.update.as_ref().unwrap().state, UpdateRecordState::Succeeded);
+    assert_at_rest(&fake);
+
+    fake.target = target(3, 2, "v1.17.4");
+    let second = live(&mut fake);
+    assert!(second.contains("workers/default: version v1.15.5+vmware.1 -> v1.17.4+vmware.1"), "{second}");
+    assert_eq!(second.matches("workers      apply MachineDeployment").count(), 1, "{second}");
+    assert_eq!(versions(&fake), (vec!["1.17".to_owned(); 3], vec!["1.17".to_owned()]));
+    assert_at_rest(&fake);
+}
+
+#[test]
+fn a_pool_that_waits_is_scaled_and_nothing_else() {
+    let mut fake = running_cluster(1, 1);
+    fake.target = hop(target(1, 1, "v1.16.8"));
+    live(&mut fake);
+    let before = fake.inventory.pools.values().next().unwrap().clone();
+    fake.target = hop(larger(target(1, 3, "v1.16.8")));
+    fake.target.control_plane = target(1, 1, "v1.16.8").control_plane;
+    let story = live(&mut fake);
+    let after = fake.inventory.pools.values().next().unwrap();
+    assert_eq!((after.replicas, &after.version), (3, &before.version), "{story}");
+    assert_eq!(after.infrastructure_template, before.infrastructure_template, "{story}");
+    assert_at_rest(&fake);
+}
+
+#[test]
+fn a_control_plane_does_not_leave_its_workers_too_far_behind() {
+    let mut fake = running_cluster(1, 1);
+    for version in ["v1.16.8", "v1.17.4"] {
+        fake.target = hop(target(1, 1, version));
+        live(&mut fake);
+    }
+    fake.target = hop(target(1, 1, "v1.18.1"));
+    let planned = checked_plan(&fake);
+    assert_eq!((planned.record, planned.steps), (None, Vec::new()));
+    let blocked: Vec<String> =
+        planned.report.stages.iter().flat_map(|stage| &stage.blocked).map(ToString::to_string).collect();
+    let why = "workers of v1.15.5+vmware.1 cannot speak to API servers of v1.18.1+vmware.1, which is 3 minors ahead";
+    assert!(blocked.iter().any(|blocked| blocked.contains(why)), "{blocked:?}");
+
+    // The way out: they are replaced where the control plane is.
+    fake.target = target(1, 1, "v1.17.4");
+    live(&mut fake);
+    assert_eq!(versions(&fake), (vec!["1.17".to_owned()], vec!["1.17".to_owned()]));
+    assert_at_rest(&fake);
+}
+
+pub fn larger(mut target: Target) -> Target {
     let class: MachineClassName = "best-effort-large".parse().unwrap();
     target.control_plane.class = class.clone();
     target.pools[0].machines.class = class;
@@ -198,7 +265,7 @@ fn a_control_plane_grows_one_machine_at_a_time() {
 }
 
 /// An upgrade, up to the moment when its Job gave up with one of three machines replaced.
-fn failed_update() -> Fake {
+pub fn failed_update() -> Fake {
     let mut fake = running_cluster(3, 1);
     fake.target = target(3, 1, "v1.16.7");
     while !fake.inventory.control_plane.machines.iter().any(|machine| machine.version.minor().minor == 16) {
