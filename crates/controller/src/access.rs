@@ -1,12 +1,14 @@
 //! What controllers are given: clients, time, chance and keys. Each world has its own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use kube::Client;
 use windlass_api::name::{ClusterSecret, NamespacedName};
+use windlass_api::version::KubernetesVersion;
 use windlass_plan::gate::Gates;
+use windlass_plan::inventory::Alarm;
 use windlass_runtime::chance::Seed;
 use windlass_runtime::clock::Clock;
 use windlass_runtime::trace::Trace;
@@ -61,7 +63,7 @@ pub struct ConnectError {
 
 /// The etcd of a workload cluster.
 pub trait Etcd: Send + Sync {
-    /// Its members.
+    /// Its members, with what each says of itself: etcd answers for health, version and alarms at once.
     fn members(&self) -> BoxFuture<'_, Result<Vec<Member>, EtcdError>>;
     /// Removes a member.
     fn remove(&self, id: u64) -> BoxFuture<'_, Result<(), EtcdError>>;
@@ -82,6 +84,10 @@ pub struct Member {
     pub healthy: bool,
     /// It leads.
     pub leader: bool,
+    /// The version that it runs, where it says so.
+    pub version: Option<KubernetesVersion>,
+    /// What it warns of.
+    pub alarms: BTreeSet<Alarm>,
 }
 
 /// etcd did not do what it was asked.

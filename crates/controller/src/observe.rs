@@ -5,7 +5,7 @@
 
 pub(crate) mod management;
 mod secrets;
-mod workload;
+pub(crate) mod workload;
 
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::{ClusterName, Namespace, NamespacedName, ObjectName};
@@ -50,6 +50,12 @@ impl Gaps {
         self.0.push(Gap { object: object.into(), why: why.into() });
     }
 
+    /// All of them, in words.
+    pub(crate) fn told(&self) -> String {
+        let told: Vec<String> = self.0.iter().map(|gap| gap.why.clone()).collect();
+        told.join("; ")
+    }
+
     /// The value, or a gap in its place.
     pub(crate) fn take<T, E: ToString>(&mut self, object: &str, value: Result<T, E>) -> Option<T> {
         value.map_err(|why| self.note(object, why.to_string())).ok()
@@ -84,8 +90,9 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         as_of: ctx.access.clock.now(),
         cluster,
         secrets: secrets.present,
-        control_plane: windlass_plan::inventory::ControlPlane { machines, job },
+        control_plane: windlass_plan::inventory::ControlPlane { machines, job, kubeadm: None },
         pools,
+        topology: None,
         workload,
         update,
         gaps: gaps.0,

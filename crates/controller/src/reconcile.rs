@@ -298,6 +298,20 @@ fn awaits_workload(blocked: &Blocked) -> bool {
         Blocked::WorkloadUnreachable { .. }
         | Blocked::PackageNotReady { .. }
         | Blocked::EtcdUnhealthy { .. }
+        | Blocked::EtcdStepRefused { .. }
+        | Blocked::EtcdQuorumAtRisk { .. }
+        | Blocked::EtcdChanging { .. }
+        | Blocked::EtcdLeaderLeaves { .. }
+        | Blocked::EtcdCannotLead { .. }
+        | Blocked::EtcdMemberStays { .. }
+        | Blocked::EtcdMemberUnknown { .. }
+        | Blocked::EtcdMemberMissing { .. }
+        | Blocked::EtcdMembershipUnknown { .. }
+        | Blocked::EtcdLastVoter { .. }
+        | Blocked::EtcdAlarm { .. }
+        | Blocked::TooOld { .. }
+        | Blocked::ProxyUnbound { .. }
+        | Blocked::ProxyAhead { .. }
         | Blocked::Gap { .. } => true,
         Blocked::NoWorkloadApi
         | Blocked::ControlPlaneUpdateRunning { .. }
@@ -306,12 +320,25 @@ fn awaits_workload(blocked: &Blocked) -> bool {
         | Blocked::ControlPlaneTooLarge { .. }
         | Blocked::ControlPlaneLost
         | Blocked::VersionRefused { .. }
+        | Blocked::FieldRefused { .. }
         | Blocked::TemplateTaken { .. }
+        | Blocked::JoinsOtherMinor { .. }
+        | Blocked::NoWholeNode { .. }
+        | Blocked::SuccessorNotReady { .. }
+        | Blocked::ForeignAttempt { .. }
+        | Blocked::Retargeted { .. }
         | Blocked::ControlPlaneMachineNotReady { .. }
         | Blocked::ControlPlaneBehind { .. }
         | Blocked::CertificateMissing { .. }
         | Blocked::Paused { .. }
         | Blocked::InfrastructureNotReady
+        | Blocked::ClusterAbsent
+        | Blocked::ControlPlaneRolling { .. }
+        | Blocked::ControlPlaneUnwell { .. }
+        | Blocked::ControlPlaneUnowned { .. }
+        | Blocked::EtcdElsewhere { .. }
+        | Blocked::TopologyPending { .. }
+        | Blocked::PoolAbsent { .. }
         | Blocked::PoolRolling { .. } => false,
     }
 }

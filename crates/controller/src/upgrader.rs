@@ -2,40 +2,38 @@
 //! as `windlass control-plane upgrade`.
 //!
 //! ```text
-//! begin     read the cluster and its machines; refuse what must not be touched   writes nothing
-//! prepare   certificates, kubeadm's and the kubelets' configuration              each as it should be, or made so
-//! mark      each machine carries the id of the update and the base of its name
-//! replace   settled? create, wait for health, part from etcd, delete, wait        one machine after the other
-//! finish    settled? remove the marks
+//! observe   the machines and what keeps them, as much as the next decision needs      observe.rs
+//! decide    windlass_plan::roll::next: one step, a wait, or why not                    pure
+//! execute   the step                                                                   execute.rs
+//! wait      for an event, or for a while                                               wait.rs
 //! ```
 //!
-//! **Invariant**: nothing is remembered. Each run derives where it is from what it observes, under names that follow from the
-//! id, so that a run that was killed after any write is carried on by the next one, and no machine is made twice.
-//!
-//! **Invariant**: a machine is deleted only while another one that takes its place is known to be healthy; a machine that has
-//! no such other is never deleted, whatever state it is in.
+//! **Invariant**: nothing is decided here, and nothing is remembered. Each run derives where it is from what it observes, under
+//! names that follow from the id, so that a run that was killed after any write is carried on by the next one, and no machine
+//! is made twice.
 
 pub mod arguments;
 mod attempt;
-mod etcd;
+mod error;
+mod execute;
 mod health;
 mod mark;
+mod observe;
 mod prepare;
-mod remove;
-mod replace;
 mod replacement;
-mod row;
-mod settle;
 mod wait;
 mod write;
 
-mod error;
-
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
+use jiff::{SignedDuration, Timestamp};
 use kube::Client;
+use tokio::time::{Instant, sleep};
 use windlass_api::version::KubernetesVersion;
+use windlass_plan::gate::Gates;
+use windlass_plan::roll::{self, Next, Observed, RollInput, RollStep, Wait, Waiting};
 use windlass_runtime::clock::Clock;
 
 use crate::access::Workloads;
@@ -43,6 +41,15 @@ pub use arguments::{Arguments, Command};
 pub use error::Error;
 
 use attempt::Attempt;
+use execute::Outcome;
+use observe::Sight;
+
+/// How long the control plane may take to come to rest after a change to it, and etcd to be well.
+const ETCD_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+
+/// How often a step is decided anew because the object had changed meanwhile. Statuses change a few times while a machine comes
+/// up or goes; more than this is somebody who writes all the time.
+const DECISIONS_MAX: usize = 8;
 
 /// What the program is given.
 #[derive(Clone)]
@@ -74,20 +81,111 @@ impl fmt::Display for Done {
 
 /// Replaces every machine of the control plane that this update has not replaced yet.
 pub async fn run(access: &UpgraderAccess, arguments: &Arguments) -> Result<Done, Error> {
-    let (attempt, machines) = Attempt::begin(access, arguments).await?;
-    let id = arguments.upgrade_id;
-    let places = row::to_replace(&machines, id)?;
-    let done = Done { replaced: places.len(), version: arguments.kubernetes_version.clone() };
-    if places.is_empty() && !machines.iter().any(|machine| mark::carries(machine, id)) {
-        return Ok(done);
+    let attempt = Attempt::begin(access, arguments).await?;
+    let mut sight = Sight::new(&attempt);
+    let mut course = Course::begin(&attempt);
+    loop {
+        let input = course.input(sight.look().await?);
+        match roll::next(&input) {
+            Next::Do(step) => course.execute(&attempt, &mut sight, &step).await?,
+            Next::Wait { wait, until } => {
+                let patience = until.duration_since(input.now).unsigned_abs();
+                tracing::debug!(missing = wait.missing(), ?patience, "waiting");
+                wait::for_change(&attempt, &sight, &wait, patience).await;
+                course.waited_for(wait, input.now);
+                sight.lapse();
+            }
+            Next::Blocked(blocked) => return Err(Error::blocked(&attempt.cluster, blocked)),
+            Next::Failed(failure) => return Err(Error::given_up(&attempt.cluster, &input.attempt, failure)),
+            Next::Done => {
+                let replaced = course.to_replace.unwrap_or_default();
+                return Ok(Done { replaced, version: arguments.kubernetes_version.clone() });
+            }
+        }
+    }
+}
+
+/// Where a run is in time. It is all that a run keeps, and what it decides does not depend on it, only how long it waits.
+struct Course {
+    attempt: roll::Attempt,
+    began: Timestamp,
+    /// The same moment, on a clock that nobody sets.
+    origin: Instant,
+    waiting: Option<Waiting>,
+    /// Since when etcd has refused one step after another.
+    refused_since: Option<Instant>,
+    /// How often in a row something had changed meanwhile.
+    changed: usize,
+    /// How many machines there were to replace at first.
+    to_replace: Option<usize>,
+}
+
+impl Course {
+    fn begin(attempt: &Attempt<'_>) -> Self {
+        let arguments = attempt.arguments;
+        let signed = |duration| SignedDuration::try_from(duration).unwrap_or(SignedDuration::MAX);
+        Self {
+            attempt: roll::Attempt {
+                cluster: arguments.cluster_name.clone(),
+                id: arguments.upgrade_id,
+                version: arguments.kubernetes_version.clone(),
+                machine_timeout: signed(arguments.machine_timeout),
+                etcd_timeout: signed(ETCD_TIMEOUT),
+            },
+            began: attempt.access.clock.now(),
+            origin: Instant::now(),
+            waiting: None,
+            refused_since: None,
+            changed: 0,
+            to_replace: None,
+        }
     }
 
-    prepare::run(&attempt).await?;
-    mark::set(&attempt, &places).await?;
-    for place in &places {
-        replace::one(&attempt, place).await?;
+    fn input(&mut self, observed: Observed) -> RollInput {
+        let id = self.attempt.id;
+        self.to_replace
+            .get_or_insert_with(|| observed.machines.iter().filter(|machine| !machine.is_made_by(id)).count());
+        RollInput {
+            attempt: self.attempt.clone(),
+            observed,
+            began: self.began,
+            waiting: self.waiting.clone(),
+            now: self.began.checked_add(self.origin.elapsed()).unwrap_or(Timestamp::MAX),
+            gates: Gates::all(),
+        }
     }
-    let machines = settle::control_plane(&attempt).await?;
-    mark::remove(&attempt, machines).await?;
-    Ok(done)
+
+    fn waited_for(&mut self, wait: Wait, now: Timestamp) {
+        let since = self.waiting.take().filter(|waiting| waiting.wait.is_same(&wait)).map(|waiting| waiting.since);
+        self.waiting = Some(Waiting { wait, since: since.unwrap_or(now) });
+    }
+
+    /// Does one step. etcd may refuse for a while: then the step is decided anew until it does not.
+    async fn execute(&mut self, attempt: &Attempt<'_>, sight: &mut Sight<'_>, step: &RollStep) -> Result<(), Error> {
+        self.waiting = None;
+        match execute::step(attempt, sight, step).await {
+            Ok(Outcome::Done) => {
+                tracing::info!("{step}");
+                self.changed = 0;
+                self.refused_since = None;
+                Ok(())
+            }
+            Ok(Outcome::Changed) if self.changed < DECISIONS_MAX => {
+                self.changed += 1;
+                Ok(())
+            }
+            Ok(Outcome::Changed) => Err(Error::Restless { step: step.to_string() }),
+            Err(error @ Error::Etcd { .. }) => {
+                let since = *self.refused_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= ETCD_TIMEOUT {
+                    return Err(error);
+                }
+                tracing::debug!(error = %error.report(), "asking again");
+                sleep(wait::ETCD_INTERVAL).await;
+                sight.lapse();
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
 }

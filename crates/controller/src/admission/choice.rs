@@ -66,13 +66,15 @@ pub(super) async fn judge(
     let distribution = release.distribution.to_string();
     let resolved = asked.spec.distribution.full_version.is_none().then(|| distribution.clone());
     complete.spec.distribution.full_version = Some(distribution);
-    if let Err(why) = well_formed(&complete, release) {
-        return Ok(Verdict::Refused(why));
-    }
+    let target = match target(&complete, release) {
+        Ok(target) => target,
+        Err(why) => return Ok(Verdict::Refused(why)),
+    };
     if let Some(why) = unknown_class(client, &complete, before).await? {
         return Ok(Verdict::Refused(why));
     }
-    let warnings = before.and_then(|before| warning::of(before, &complete)).into_iter().collect();
+    let workers_wait = target.kept_pools().next().is_some();
+    let warnings = before.and_then(|before| warning::of(before, &complete, workers_wait)).into_iter().collect();
     Ok(Verdict::Accepted { full_version: resolved, warnings })
 }
 
@@ -88,23 +90,25 @@ fn release(
     before: Option<&TanzuKubernetesCluster>,
     candidates: &[Candidate],
 ) -> Result<Release, String> {
-    let found = resolve::requested(&asked.spec.distribution, candidates).map_err(|refusal| refusal.to_string())?;
     let from = before.and_then(|before| before.spec.distribution.full_version.as_deref());
     // A version that is none was stored by somebody else; from there every way is open.
-    if let Some(from) = from.and_then(|from| from.parse().ok()) {
-        resolve::change(&from, &found.version).map_err(|refusal| refusal.to_string())?;
+    let from: Option<KubernetesVersion> = from.and_then(|from| from.parse().ok());
+    let found = resolve::requested(&asked.spec.distribution, from.as_ref(), candidates);
+    let found = found.map_err(|refusal| refusal.to_string())?;
+    if let Some(from) = &from {
+        resolve::change(from, &found.version).map_err(|refusal| refusal.to_string())?;
     }
     Release::from_image(&found.image).map_err(|error| with_causes(&error))
 }
 
-/// Whether a target can be made of it.
-fn well_formed(asked: &TanzuKubernetesCluster, release: Release) -> Result<(), String> {
+/// The target that is made of it, if there can be one.
+fn target(asked: &TanzuKubernetesCluster, release: Release) -> Result<Target, String> {
     let mut asked = asked.clone();
     // The server gives the uid later, and the name too where only the beginning of one was asked for.
     asked.metadata.uid.get_or_insert_with(|| "not-yet".to_owned());
     let prefix = asked.metadata.generate_name.clone().unwrap_or_default();
     asked.metadata.name.get_or_insert_with(|| format!("{prefix}00000"));
-    Target::new(&asked, release).map(drop).map_err(|error| error.to_string())
+    Target::new(&asked, release).map_err(|error| error.to_string())
 }
 
 /// The complaint about a class or storage class that is not there. Only what was changed is looked at: a class that is taken

@@ -2,8 +2,12 @@
 
 use windlass_api::kind::tanzu::{Machines, Phase, TanzuKubernetesCluster};
 
-/// What will be replaced, and in which order; `None` if nothing will be.
-pub(super) fn of(before: &TanzuKubernetesCluster, after: &TanzuKubernetesCluster) -> Option<String> {
+/// What will be replaced, and in which order; `None` if nothing will be. Workers may wait for a later hop.
+pub(super) fn of(
+    before: &TanzuKubernetesCluster,
+    after: &TanzuKubernetesCluster,
+    workers_wait: bool,
+) -> Option<String> {
     let version = |cluster: &TanzuKubernetesCluster| cluster.spec.distribution.full_version.clone().unwrap_or_default();
     let (from, to) = (version(before), version(after));
     let (old, new) = (&before.spec.topology, &after.spec.topology);
@@ -14,7 +18,7 @@ pub(super) fn of(before: &TanzuKubernetesCluster, after: &TanzuKubernetesCluster
         if other { old.count.min(new.count) } else { 0 }
     };
     let control_plane = replaced(&old.control_plane, &new.control_plane);
-    let workers = replaced(&old.workers, &new.workers);
+    let workers = if workers_wait { 0 } else { replaced(&old.workers, &new.workers) };
 
     let mut parts = Vec::new();
     if other_version {
@@ -32,7 +36,8 @@ pub(super) fn of(before: &TanzuKubernetesCluster, after: &TanzuKubernetesCluster
         Some(Phase::Updating) => ", after the update that is running",
         _ => "",
     };
-    Some(format!("{name}: {change}{} {verb} replaced{queued}", parts.join(", then ")))
+    let kept = if workers_wait { "; the workers wait for a later hop" } else { "" };
+    Some(format!("{name}: {change}{} {verb} replaced{queued}{kept}", parts.join(", then ")))
 }
 
 fn counted(count: u32, what: &str) -> Option<String> {

@@ -16,10 +16,11 @@ use windlass_api::kind::{condition, is_true};
 use windlass_api::name::{MachineName, NameLimit, NodeName, ObjectName, PoolName, Role, Uid};
 use windlass_api::{annotation, label};
 use windlass_plan::inventory::{
-    ClusterState, Job, JobState, Machine, MachineState, Pool, PoolProgress, Template, UpdateRecord, UpdateRecordState,
+    ClusterState, Job, JobState, Machine, MachineState, Milestone, Pool, PoolProgress, Template, UpdateRecord,
+    UpdateRecordState, Waited,
 };
 use windlass_plan::step::Revision;
-use windlass_plan::target::Target;
+use windlass_plan::target::{NetworkTarget, Target};
 use windlass_runtime::key::Key;
 
 use super::{Gaps, Subject};
@@ -63,7 +64,22 @@ pub(super) fn cluster(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> 
         infrastructure_ready: reached.infrastructure_provisioned,
         initialized: reached.control_plane_initialized,
         paused: paused(&live, subject),
+        network: network(&live),
     }
+}
+
+/// The network inside of the cluster, if all of it is said.
+fn network(live: &Cluster) -> Option<NetworkTarget> {
+    let said = live.spec.cluster_network.as_ref()?;
+    let blocks = |of: &str| {
+        let blocks = said[of]["cidrBlocks"].as_array()?;
+        blocks.iter().map(|block| block.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
+    };
+    Some(NetworkTarget {
+        pods: blocks("pods")?,
+        services: blocks("services")?,
+        service_domain: said["serviceDomain"].as_str()?.to_owned(),
+    })
 }
 
 /// Who says that nobody may touch the cluster.
@@ -108,7 +124,19 @@ pub(super) fn update(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> O
             UpdateState::Succeeded => UpdateRecordState::Succeeded,
             UpdateState::Failed => UpdateRecordState::Failed,
         },
+        waiting: waited(&live),
     })
+}
+
+/// What the update waited for when it was last looked at. A moment that cannot be read is as good as none: the next look
+/// writes it anew.
+fn waited(live: &ClusterUpdate) -> Vec<Waited> {
+    let waiting = live.status.iter().flat_map(|status| &status.waiting_for);
+    let known = waiting.filter_map(|waiting| {
+        let since = waiting.since.as_deref()?.parse().ok()?;
+        Some(Waited { reason: waiting.reason.clone(), object: waiting.object.clone(), since })
+    });
+    known.collect()
 }
 
 /// The machines of the control plane. What each is made from is read once: it never changes.
@@ -146,11 +174,14 @@ async fn infrastructure(
     gaps.take(&format!("WCPMachine/{name}"), read).flatten().map(|machine| machine.spec)
 }
 
-fn machine(live: &LiveMachine, made_from: Option<&WCPMachineSpec>, gaps: &mut Gaps) -> Option<Machine> {
+/// A machine, as far as it can be read.
+pub(crate) fn machine(live: &LiveMachine, made_from: Option<&WCPMachineSpec>, gaps: &mut Gaps) -> Option<Machine> {
     let meta = &live.metadata;
     let object = format!("Machine/{}", meta.name.as_deref().unwrap_or_default());
     let base = meta.annotations.as_ref().map_or(Ok(None), |all| annotation::MACHINE_NAME_BASE.get(all));
     let base = base.map_err(|error| with_causes(&error));
+    let update = meta.annotations.as_ref().map_or(Ok(None), |all| annotation::MACHINE_UPDATE_ID.get(all));
+    let update = update.map_err(|error| with_causes(&error));
     let made_from = made_from.map(|spec| {
         let made = (spec.image_name.parse(), spec.class_name.parse(), spec.storage_class.parse());
         (gaps.take(&object, made.0), gaps.take(&object, made.1), gaps.take(&object, made.2))
@@ -160,6 +191,8 @@ fn machine(live: &LiveMachine, made_from: Option<&WCPMachineSpec>, gaps: &mut Ga
         name: gaps.take(&object, MachineName::new(meta.name.as_deref().unwrap_or_default()))?,
         revision: gaps.take(&object, revision(meta))?,
         base: gaps.take(&object, base)?,
+        update: gaps.take(&object, update)?,
+        created: meta.creation_timestamp.as_ref().map_or(jiff::Timestamp::UNIX_EPOCH, |time| time.0),
         version: gaps.take(&object, live.spec.version.as_deref().unwrap_or_default().parse())?,
         image,
         class,
@@ -170,10 +203,14 @@ fn machine(live: &LiveMachine, made_from: Option<&WCPMachineSpec>, gaps: &mut Ga
 
 fn machine_state(live: &LiveMachine) -> Result<MachineState, String> {
     if live.metadata.deletion_timestamp.is_some() {
-        return Ok(MachineState::Deleting);
+        let node = live.status.as_ref().and_then(|status| status.node_ref.as_ref());
+        return Ok(MachineState::Deleting { node: node.and_then(|node| NodeName::new(&node.name).ok()) });
     }
     let status = live.status.as_ref();
-    let Some(node) = status.and_then(|status| status.node_ref.as_ref()) else { return Ok(MachineState::Joining) };
+    let Some(node) = status.and_then(|status| status.node_ref.as_ref()) else {
+        let awaits = if live.spec.provider_id.is_none() { Milestone::ProviderId } else { Milestone::Node };
+        return Ok(MachineState::Joining { awaits });
+    };
     let node = NodeName::new(&node.name).map_err(|error| error.to_string())?;
     let conditions = status.map(|status| status.conditions.as_slice()).unwrap_or_default();
     let ready = ConditionType::Ready.as_str();

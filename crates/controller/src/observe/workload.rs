@@ -85,9 +85,14 @@ async fn ask(
     }
     let members = connection.etcd.members().await;
     let members = gaps.take("etcd", members).unwrap_or_default();
-    let healthy = |member: &crate::access::Member| member.healthy && !member.learner && !member.name.is_empty();
-    let etcd = members.into_iter().map(|member| EtcdMember { healthy: healthy(&member), name: member.name }).collect();
+    let etcd = members.into_iter().map(member).collect();
     Ok(Workload::Reachable { nodes, addons, etcd })
+}
+
+/// A member of etcd, in the words of whoever plans.
+pub(crate) fn member(member: crate::access::Member) -> EtcdMember {
+    let crate::access::Member { id, name, learner, healthy, leader, version, alarms } = member;
+    EtcdMember { id, name, healthy, learner, leader, version, alarms }
 }
 
 async fn nodes(client: &Client, gaps: &mut Gaps) -> Result<Vec<Node>, String> {

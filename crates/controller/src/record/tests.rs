@@ -1,9 +1,14 @@
 use jiff::Timestamp;
 use serde_json::json;
-use windlass_api::kind::cluster_update::{ClusterUpdate, ClusterUpdateSpec, ClusterUpdateStatus, UpdateState};
+use windlass_api::kind::cluster_update::{
+    ClusterUpdate, ClusterUpdateSpec, ClusterUpdateStatus, UpdateEnd, UpdateState,
+};
 use windlass_api::kind::tanzu::{AddonPhase, Phase, TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
+use windlass_plan::check::{Finding, Severity};
 use windlass_plan::gate::{Blocked, Gates};
-use windlass_plan::inventory::{ClusterState, ControlPlane, Inventory, Workload};
+use windlass_plan::inventory::{
+    ClusterState, ControlPlane, Inventory, UpdateRecord, UpdateRecordState, Waited, Workload,
+};
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::release::Release;
 use windlass_plan::report::{Assessment, StageReport, StageState};
@@ -40,6 +45,7 @@ fn planned(now: &str) -> (PlanningInput, Planned) {
         secrets: [].into(),
         control_plane: ControlPlane::default(),
         pools: [].into(),
+        topology: None,
         workload: Workload::NotYet,
         update: None,
         gaps: vec![],
@@ -163,4 +169,45 @@ fn a_cluster_says_what_it_waits_for_and_since_when_it_is_not_ready() {
     assert_eq!(conditions(&failed), ["Ready=False ControlPlaneLost", "Stalled=True ControlPlaneLost"]);
     assert_eq!(notice::of_cluster(&running, &failed).map(|notice| notice.reason).as_deref(), Some("ControlPlaneLost"));
     assert_eq!(notice::of_cluster(&failed, &failed), None);
+}
+
+/// An update whose last look recorded this, with findings and gates to wait for.
+fn waiting(now: &str, before: &ClusterUpdateStatus, findings: &[Finding]) -> ClusterUpdateStatus {
+    let (mut input, mut planned) = planned(now);
+    let known = before.waiting_for.iter().map(|waiting| Waited {
+        reason: waiting.reason.clone(),
+        object: waiting.object.clone(),
+        since: waiting.since.as_ref().unwrap().parse().unwrap(),
+    });
+    input.inventory.update = Some(UpdateRecord {
+        name: "my-tkc-1".parse().unwrap(),
+        ordinal: 1,
+        id: "1".parse().unwrap(),
+        from: UpdateEnd::default(),
+        envelope_digest: planned.envelope.digest(),
+        state: UpdateRecordState::Running,
+        waiting: known.collect(),
+    });
+    planned.report = plan(&input).report;
+    let recorded = Recorded { input: &input, planned: &planned, findings, executed: &Executed::default() };
+    update::status(before, &ClusterUpdate::new("my-tkc-1", ClusterUpdateSpec::default()), &recorded)
+}
+
+#[test]
+fn an_update_says_since_when_it_waits_and_says_it_once() {
+    let objection =
+        Finding { id: "V1".into(), severity: Severity::Fatal, object: "Machine/a".into(), message: "too new".into() };
+    let first = waiting(BEGAN, &ClusterUpdateStatus::default(), std::slice::from_ref(&objection));
+    assert!(first.waiting_for.len() > 1, "{:?}", first.waiting_for);
+    assert!(first.waiting_for.iter().all(|waiting| waiting.since.as_deref() == Some(BEGAN)), "{:?}", first.waiting_for);
+    assert_eq!(
+        waiting(LATER, &first, std::slice::from_ref(&objection)),
+        first,
+        "the same again, later, changes nothing"
+    );
+
+    let another = Finding { object: "Machine/b".into(), ..objection.clone() };
+    let both = waiting(LATER, &first, &[objection, another]);
+    let since: Vec<&str> = both.waiting_for.iter().take(2).filter_map(|waiting| waiting.since.as_deref()).collect();
+    assert_eq!(since, [BEGAN, LATER]);
 }

@@ -82,6 +82,7 @@ fn waiting_for(recorded: &Recorded<'_>) -> Vec<WaitingFor> {
         reason: finding.id.clone(),
         object: finding.object.clone(),
         message: finding.message.clone(),
+        since: Some(since(recorded, &finding.id, &finding.object)),
         way_out: None,
     });
     let failures = recorded.executed.failures.iter().map(|failure| WaitingFor {
@@ -89,16 +90,28 @@ fn waiting_for(recorded: &Recorded<'_>) -> Vec<WaitingFor> {
         reason: failure.error.category().to_owned(),
         object: failure.role.clone(),
         message: failure.error.to_string(),
+        since: Some(since(recorded, failure.error.category(), &failure.role)),
         way_out: None,
     });
-    let blocked = recorded.planned.report.stages.iter().flat_map(|stage| {
-        stage.blocked.iter().map(|blocked| WaitingFor {
+    let report = &recorded.planned.report;
+    let blocked = report.stages.iter().flat_map(|stage| {
+        report.waits(stage).into_iter().map(|wait| WaitingFor {
             stage: stage.stage.as_str().to_owned(),
-            reason: blocked.reason().to_owned(),
-            object: blocked.object(),
-            message: blocked.to_string(),
-            way_out: Some(blocked.way_out()).filter(|way_out| way_out != "wait"),
+            reason: wait.reason.to_owned(),
+            object: wait.object,
+            message: wait.message,
+            since: wait.since.map(moment),
+            way_out: wait.way_out,
         })
     });
     objections.chain(failures).chain(blocked).collect()
+}
+
+/// Since when an objection or a failure is waited out: since the look that first recorded it. What gates say is dated by
+/// whoever planned.
+fn since(recorded: &Recorded<'_>, reason: &str, object: &str) -> String {
+    let input = recorded.input;
+    let mut waited = input.inventory.update.iter().flat_map(|update| &update.waiting);
+    let known = waited.find(|waited| waited.reason == reason && waited.object == object);
+    moment(known.map_or(input.now, |waited| waited.since))
 }

@@ -2,13 +2,12 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::ListParams;
 use kube::{Api, Client, Resource, ResourceExt};
 use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::name::{ClusterSecret, NamespacedName};
 use windlass_api::{annotation, label};
 
-use super::{Arguments, Error, UpgraderAccess, mark};
+use super::{Arguments, Error, UpgraderAccess};
 use crate::access::WorkloadCluster;
 
 /// The key of a kubeconfig in its Secret.
@@ -29,28 +28,37 @@ pub struct Attempt<'a> {
 }
 
 impl<'a> Attempt<'a> {
-    /// Reads the cluster and its control-plane machines, refuses what must not be touched, and connects to the workload
-    /// cluster. Nothing is written.
-    pub async fn begin(access: &'a UpgraderAccess, arguments: &'a Arguments) -> Result<(Self, Vec<Machine>), Error> {
+    /// Reads the cluster, refuses what must not be touched, and connects to the workload cluster. Nothing is written.
+    pub async fn begin(access: &'a UpgraderAccess, arguments: &'a Arguments) -> Result<Self, Error> {
         let cluster = NamespacedName {
             namespace: arguments.cluster_namespace.clone(),
             name: arguments.cluster_name.clone().into(),
         };
-        let owner = live_owner(access, &cluster).await?;
-        let machines = list_machines(access, arguments, &cluster).await?;
-        if machines.is_empty() {
-            return Err(Error::NoMachines { cluster: cluster.to_string() });
+        let live = read_cluster(access, &cluster).await?;
+        if let Some(state) = hands_off(&live) {
+            return Err(Error::HandsOff { cluster: cluster.to_string(), state: state.to_owned() });
         }
-        for machine in &machines {
-            mark::refuse_other(machine, arguments.upgrade_id)?;
-        }
+        let unusable =
+            || Error::Unusable { kind: "Cluster", name: cluster.to_string(), why: "it has no uid".to_owned() };
+        let owner = live.owner_ref(&()).ok_or_else(unusable)?;
         let workload = connect(access, arguments, &cluster).await?;
-        Ok((Self { arguments, access, cluster, owner, workload }, machines))
+        Ok(Self { arguments, access, cluster, owner, workload })
+    }
+
+    /// Whether the cluster may not be touched by now: it is `paused`, or `being deleted`.
+    pub async fn hands_off(&self) -> Result<Option<&'static str>, Error> {
+        let live = read_cluster(self.access, &self.cluster).await?;
+        Ok(if live.uid().as_ref() == Some(&self.owner.uid) { hands_off(&live) } else { Some("another one by now") })
     }
 
     /// The machines in the cluster's namespace.
     pub fn machines(&self) -> Api<Machine> {
         self.management()
+    }
+
+    /// What the control-plane machines of the cluster are found by.
+    pub fn selector(&self) -> String {
+        format!("{}={},{}", label::CLUSTER_NAME, self.arguments.cluster_name, label::CONTROL_PLANE)
     }
 
     /// Objects in the cluster's namespace.
@@ -67,34 +75,17 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// What the control-plane machines of the cluster are found by.
-pub fn selector(arguments: &Arguments) -> String {
-    format!("{}={},{}", label::CLUSTER_NAME, arguments.cluster_name, label::CONTROL_PLANE)
-}
-
-async fn live_owner(access: &UpgraderAccess, name: &NamespacedName) -> Result<OwnerReference, Error> {
+async fn read_cluster(access: &UpgraderAccess, name: &NamespacedName) -> Result<Cluster, Error> {
     let api: Api<Cluster> = Api::namespaced(access.client.clone(), name.namespace.as_str());
-    let cluster = api.get(name.name.as_str()).await.map_err(Error::api(format!("read the cluster {name}")))?;
-    let hands_off = |state| Error::HandsOff { cluster: name.to_string(), state };
-    if cluster.meta().deletion_timestamp.is_some() {
-        return Err(hands_off("being deleted"));
-    }
-    if cluster.spec.paused == Some(true) || annotation::PAUSED.is_in(cluster.annotations()) {
-        return Err(hands_off("paused"));
-    }
-    let unusable = || Error::Unusable { kind: "Cluster", name: name.to_string(), why: "it has no uid".to_owned() };
-    cluster.owner_ref(&()).ok_or_else(unusable)
+    api.get(name.name.as_str()).await.map_err(Error::api(format!("read the cluster {name}")))
 }
 
-async fn list_machines(
-    access: &UpgraderAccess,
-    arguments: &Arguments,
-    cluster: &NamespacedName,
-) -> Result<Vec<Machine>, Error> {
-    let api: Api<Machine> = Api::namespaced(access.client.clone(), cluster.namespace.as_str());
-    // Without a resource version this is a quorum read.
-    let list = api.list(&ListParams::default().labels(&selector(arguments))).await;
-    Ok(list.map_err(Error::api(format!("list the control-plane machines of {cluster}")))?.items)
+fn hands_off(cluster: &Cluster) -> Option<&'static str> {
+    if cluster.meta().deletion_timestamp.is_some() {
+        return Some("being deleted");
+    }
+    let is_paused = cluster.spec.paused == Some(true) || annotation::PAUSED.is_in(cluster.annotations());
+    is_paused.then_some("paused")
 }
 
 async fn connect(

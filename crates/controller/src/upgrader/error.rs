@@ -4,8 +4,11 @@ use std::error::Error as _;
 use std::time::Duration;
 
 use windlass_api::key::KeyError;
-use windlass_api::name::NameError;
+use windlass_api::name::{NameError, NamespacedName};
+use windlass_plan::gate::Blocked;
+use windlass_plan::roll::{self, Failure, Wait};
 
+use super::replacement;
 use crate::access::{ConnectError, EtcdError};
 
 /// Why a run ended without having replaced everything.
@@ -48,7 +51,7 @@ pub enum Error {
         /// The cluster.
         cluster: String,
         /// `paused` or `being deleted`.
-        state: &'static str,
+        state: String,
     },
     /// There is nothing to replace.
     #[error("the cluster {cluster} has no control-plane machines")]
@@ -95,6 +98,12 @@ pub enum Error {
         machine: String,
         /// Why it must stay.
         why: String,
+    },
+    /// Something does not keep still.
+    #[error("{step}: it is never in the state that was seen a moment before")]
+    Restless {
+        /// What was to be done.
+        step: String,
     },
     /// Something that must be there is not.
     #[error("there is no {kind} {name}, {why}")]
@@ -148,6 +157,46 @@ impl Error {
         |source| Self::Api { attempt: attempt.into(), source: Box::new(source) }
     }
 
+    /// A certificate is not there.
+    pub(super) fn without_certificate(name: &str) -> Self {
+        let why = "and without it no machine can join the cluster";
+        Self::Missing { kind: "Secret", name: name.to_owned(), why }
+    }
+
+    /// The refusal of a gate that forbids to touch the cluster.
+    pub(super) fn blocked(cluster: &NamespacedName, blocked: Blocked) -> Self {
+        let cluster = cluster.to_string();
+        match blocked {
+            Blocked::Paused { by } => Self::HandsOff { cluster, state: by },
+            other => Self::HandsOff { cluster, state: format!("not to be touched ({other})") },
+        }
+    }
+
+    /// Why an attempt was given up.
+    pub(super) fn given_up(cluster: &NamespacedName, attempt: &roll::Attempt, failure: Failure) -> Self {
+        match failure {
+            Failure::TimedOut { wait } => Self::Waited {
+                waited: wait.patience(attempt).unsigned_abs(),
+                wanted: wanted(cluster, &wait),
+                missing: wait.missing().to_owned(),
+            },
+            Failure::ReplacementLost { machine, why } => Self::Irreplaceable { machine: machine.to_string(), why },
+            Failure::NoMachines => Self::NoMachines { cluster: cluster.to_string() },
+            Failure::ForeignAttempt { machine, theirs } => {
+                Self::OtherUpdate { machine: machine.to_string(), theirs: theirs.to_string() }
+            }
+            Failure::SharedBase { first, second, base } => {
+                Self::SharedBase { first: first.to_string(), second: second.to_string(), base: base.to_string() }
+            }
+            Failure::CertificateMissing { secret } => {
+                Self::without_certificate(secret.object_name(&attempt.cluster).as_str())
+            }
+            Failure::Foreign { machine, part, why } => {
+                Self::NotOurs { kind: replacement::kind(part), name: machine.to_string(), why }
+            }
+        }
+    }
+
     /// Whether asking again, from the beginning, may help: the API did not answer, or the object had changed.
     pub(super) fn is_transient(&self) -> bool {
         let Self::Api { source, .. } = self else { return false };
@@ -171,6 +220,19 @@ impl Error {
             cause = because.source();
         }
         text
+    }
+}
+
+/// What was waited for, in words that go on after "waited for".
+fn wanted(cluster: &NamespacedName, wait: &Wait) -> String {
+    match wait {
+        Wait::Healthy { machine, .. } => format!("the machine {machine} to be healthy"),
+        Wait::AtRest { .. } => format!("the control plane of {cluster} to be at rest"),
+        Wait::Etcd { without, .. } => format!("etcd to do without {without}"),
+        Wait::Gone { machine } => format!("the machine {machine} to be gone"),
+        Wait::PartGone { machine, part } => {
+            format!("the {} {machine} of an earlier try to be gone", replacement::kind(*part))
+        }
     }
 }
 

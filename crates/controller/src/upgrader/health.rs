@@ -4,15 +4,17 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Node, Pod};
+use kube::api::ListParams;
 use kube::runtime::watcher;
 use kube::{Api, Resource, ResourceExt};
+use tokio::time::Instant;
 use windlass_api::kind::cluster_api::Machine;
 use windlass_api::kind::is_true;
 use windlass_api::label::{NODE_CONTROL_PLANE, NODE_MASTER};
 
-use super::Error;
 use super::attempt::Attempt;
-use super::wait::{Patience, Seen, missing, named};
+use super::error::answer;
+use super::wait;
 
 /// The condition of machines, nodes and pods that do their work.
 pub const READY: &str = "Ready";
@@ -24,66 +26,75 @@ pub const KUBE_SYSTEM: &str = "kube-system";
 const COMPONENTS: [&str; 4] = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"];
 
 /// A machine that has become a node.
-struct Joined {
+pub struct Joined {
     node: String,
     provider_id: String,
 }
 
-/// Waits until a machine is healthy. Returns the name of its node.
-pub async fn wait(attempt: &Attempt<'_>, machine: &str, patience: &Patience) -> Result<String, Error> {
-    let joined = patience.until(attempt.machines(), named(machine), |found| joined(machine, found)).await?;
-    let nodes: Api<Node> = Api::all(attempt.workload.client.clone());
-    let ready = |found: &BTreeMap<String, Node>| node_is_ready(&joined, found);
-    patience.until(nodes, named(&joined.node), ready).await?;
-    let pods: Api<Pod> = Api::namespaced(attempt.workload.client.clone(), KUBE_SYSTEM);
-    let which = watcher::Config::default().fields(&format!("spec.nodeName={}", joined.node));
-    patience.until(pods, which, |found| components_run(&joined.node, found)).await?;
-    Ok(joined.node)
-}
-
-/// The node that a machine has become.
-pub fn node_name(machine: &Machine) -> Option<String> {
-    machine.status.as_ref()?.node_ref.as_ref().map(|node| node.name.clone())
-}
-
-fn joined(name: &str, found: &BTreeMap<String, Machine>) -> Seen<Joined> {
-    let Some(machine) = found.get(name) else { return missing("it is gone") };
-    if machine.meta().deletion_timestamp.is_some() {
-        return missing("it is being deleted");
+/// The node that a machine has become, if the machine itself says that all is well.
+pub fn joined(machine: &Machine) -> Option<Joined> {
+    let status = machine.status.as_ref()?;
+    if machine.meta().deletion_timestamp.is_some() || !is_true(&status.conditions, READY) {
+        return None;
     }
-    let Some(provider_id) = machine.spec.provider_id.clone() else { return missing("it has no providerID") };
-    let Some(node) = node_name(machine) else { return missing("it has no node") };
-    match &machine.status {
-        Some(status) if is_true(&status.conditions, READY) => Ok(Joined { node, provider_id }),
-        _ => missing("it is not ready"),
-    }
+    Some(Joined { node: status.node_ref.as_ref()?.name.clone(), provider_id: machine.spec.provider_id.clone()? })
 }
 
-fn node_is_ready(joined: &Joined, found: &BTreeMap<String, Node>) -> Seen<()> {
+/// Whether a machine really does its work; otherwise what is missing.
+pub async fn look(attempt: &Attempt<'_>, joined: &Joined) -> Result<(), String> {
+    let silent = |error: kube::Error| format!("the API does not answer: {}", answer(&error));
+    let node = nodes(attempt).get_opt(&joined.node).await.map_err(silent)?;
+    node_is_ready(joined, node.as_ref())?;
+    let listed = pods(attempt).list(&ListParams::default().fields(&on_node(&joined.node))).await.map_err(silent)?;
+    let found = listed.items.into_iter().map(|pod| (pod.name_any(), pod)).collect();
+    components_run(&joined.node, &found)
+}
+
+/// Watches a machine until it does its work, or until the end.
+pub async fn until_well(attempt: &Attempt<'_>, joined: &Joined, end: Instant) {
+    let is_ready = |found: &BTreeMap<String, Node>| node_is_ready(joined, found.get(&joined.node)).is_ok();
+    wait::until(nodes(attempt), wait::named(&joined.node), end, is_ready).await;
+    let which = watcher::Config::default().fields(&on_node(&joined.node));
+    wait::until(pods(attempt), which, end, |found| components_run(&joined.node, found).is_ok()).await;
+}
+
+fn nodes(attempt: &Attempt<'_>) -> Api<Node> {
+    Api::all(attempt.workload.client.clone())
+}
+
+fn pods(attempt: &Attempt<'_>) -> Api<Pod> {
+    Api::namespaced(attempt.workload.client.clone(), KUBE_SYSTEM)
+}
+
+fn on_node(node: &str) -> String {
+    format!("spec.nodeName={node}")
+}
+
+fn node_is_ready(joined: &Joined, found: Option<&Node>) -> Result<(), String> {
     let name = &joined.node;
-    let Some(node) = found.get(name) else { return missing(format!("there is no node {name}")) };
+    let node = found.ok_or_else(|| format!("there is no node {name}"))?;
     let provider_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
     if provider_id != Some(&joined.provider_id) {
-        return missing(format!("the node {name} has another providerID"));
+        return Err(format!("the node {name} has another providerID"));
     }
     let labels = node.labels();
     if !NODE_CONTROL_PLANE.is_in(labels) && !NODE_MASTER.is_in(labels) {
-        return missing(format!("the node {name} is not labelled as one of the control plane"));
+        return Err(format!("the node {name} is not labelled as one of the control plane"));
     }
     let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     if !conditions.iter().any(|condition| condition.type_ == READY && condition.status == "True") {
-        return missing(format!("the node {name} is not ready"));
+        return Err(format!("the node {name} is not ready"));
     }
     Ok(())
 }
 
-fn components_run(node: &str, found: &BTreeMap<String, Pod>) -> Seen<()> {
+fn components_run(node: &str, found: &BTreeMap<String, Pod>) -> Result<(), String> {
     for component in COMPONENTS {
         let name = format!("{component}-{node}");
-        let Some(pod) = found.get(&name) else { return missing(format!("there is no pod {name}")) };
+        let Some(pod) = found.get(&name) else { return Err(format!("there is no pod {name}")) };
         let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
         if !conditions.iter().any(|condition| condition.type_ == READY && condition.status == "True") {
-            return missing(format!("the pod {name} is not ready"));
+            return Err(format!("the pod {name} is not ready"));
         }
     }
     Ok(())
@@ -107,8 +118,7 @@ mod tests {
 
     fn check_node(edit: impl FnOnce(&mut Value), lacking: Option<&str>) {
         let joined = Joined { node: "n".to_owned(), provider_id: "wcp://1".to_owned() };
-        let seen = node_is_ready(&joined, &BTreeMap::from([("n".to_owned(), node(edit))]));
-        assert_eq!(seen.err().map(|lacking| lacking.0).as_deref(), lacking);
+        assert_eq!(node_is_ready(&joined, Some(&node(edit))).err().as_deref(), lacking);
     }
 
     #[test]
@@ -139,9 +149,9 @@ mod tests {
             COMPONENTS.iter().map(|component| pod(format!("{component}-n"), ready)).collect()
         };
         assert!(components_run("n", &all("True")).is_ok());
-        assert_eq!(components_run("n", &all("False")).unwrap_err().0, "the pod etcd-n is not ready");
+        assert_eq!(components_run("n", &all("False")).unwrap_err(), "the pod etcd-n is not ready");
         let mut three = all("True");
         three.remove("kube-scheduler-n");
-        assert_eq!(components_run("n", &three).unwrap_err().0, "there is no pod kube-scheduler-n");
+        assert_eq!(components_run("n", &three).unwrap_err(), "there is no pod kube-scheduler-n");
     }
 }

@@ -7,23 +7,7 @@ use windlass_api::kind::cluster_api::Machine;
 use windlass_api::name::{MachineName, UpdateId};
 
 use super::attempt::Attempt;
-use super::row::Place;
 use super::{Error, write};
-
-/// Whether a machine carries the id.
-pub fn carries(machine: &Machine, id: UpdateId) -> bool {
-    machine.annotations().get(MACHINE_UPDATE_ID.name).is_some_and(|text| *text == id.to_string())
-}
-
-/// Refuses a machine that another update has not let go of: were it passed over, the run would end well with nothing done.
-pub fn refuse_other(machine: &Machine, id: UpdateId) -> Result<(), Error> {
-    match machine.annotations().get(MACHINE_UPDATE_ID.name) {
-        Some(theirs) if *theirs != id.to_string() => {
-            Err(Error::OtherUpdate { machine: machine.name_any(), theirs: theirs.clone() })
-        }
-        _ => Ok(()),
-    }
-}
 
 /// The base of a machine's name: its own name, if it is the first in its row.
 pub fn base(machine: &Machine) -> Result<MachineName, Error> {
@@ -36,17 +20,11 @@ pub fn base(machine: &Machine) -> Result<MachineName, Error> {
     }
 }
 
-/// Marks every machine that is to be replaced.
-pub async fn set(attempt: &Attempt<'_>, places: &[Place]) -> Result<(), Error> {
+/// Marks a machine that is to be replaced. Returns it as it is then: it may carry the mark of another update that came first.
+pub async fn set(attempt: &Attempt<'_>, machine: Machine, base: &MachineName) -> Result<Machine, Error> {
     let id = attempt.arguments.upgrade_id;
-    let api = attempt.machines();
-    for place in places {
-        let doing = format!("mark the machine {} with the id {id}", place.original.name_any());
-        let marked = write::revise(&api, place.original.clone(), &doing, |machine| to_set(machine, &place.base, id));
-        // It may have been marked by another update since it was listed.
-        refuse_other(&marked.await?, id)?;
-    }
-    Ok(())
+    let doing = format!("mark the machine {} with the id {id}", machine.name_any());
+    write::revise(&attempt.machines(), machine, &doing, |machine| to_set(machine, base, id)).await
 }
 
 fn to_set(machine: &Machine, base: &MachineName, id: UpdateId) -> Option<Value> {
@@ -61,16 +39,13 @@ fn to_set(machine: &Machine, base: &MachineName, id: UpdateId) -> Option<Value> 
     Some(json!({ "metadata": { "annotations": wanted } }))
 }
 
-/// The update has ended: its id goes, the base of the name stays.
-pub async fn remove(attempt: &Attempt<'_>, machines: Vec<Machine>) -> Result<(), Error> {
+/// The update has ended: its id goes, the base of the name stays. Returns the machine as it is then.
+pub async fn remove(attempt: &Attempt<'_>, machine: Machine) -> Result<Machine, Error> {
     let id = attempt.arguments.upgrade_id;
-    let api = attempt.machines();
-    for machine in machines {
-        let doing = format!("take the id {id} from the machine {}", machine.name_any());
-        write::revise(&api, machine, &doing, |machine| {
-            carries(machine, id).then(|| json!({ "metadata": { "annotations": { MACHINE_UPDATE_ID.name: null } } }))
-        })
-        .await?;
-    }
-    Ok(())
+    let doing = format!("take the id {id} from the machine {}", machine.name_any());
+    write::revise(&attempt.machines(), machine, &doing, |machine| {
+        let carries = machine.annotations().get(MACHINE_UPDATE_ID.name) == Some(&id.to_string());
+        carries.then(|| json!({ "metadata": { "annotations": { MACHINE_UPDATE_ID.name: null } } }))
+    })
+    .await
 }

@@ -1,18 +1,30 @@
 //! What must be so before a machine at the new version can join: certificates that outlive machines, and a workload cluster
-//! whose configuration of kubeadm and of the kubelets is that of the new version.
+//! whose configuration of kubeadm and of the kubelets is that of the new version. Each is read to see whether it is so, and made
+//! so.
 
-mod certificates;
+pub mod certificates;
 pub mod kubeadm;
-mod kubelet;
+pub mod kubelet;
 mod text;
+
+use windlass_plan::roll::Preparation;
 
 use super::Error;
 use super::attempt::Attempt;
+use super::wait::Patience;
 
-/// Makes everything so. What is so already is not written.
-pub async fn run(attempt: &Attempt<'_>) -> Result<(), Error> {
-    certificates::own(attempt).await?;
-    kubelet::configure(attempt).await?;
-    // Last: from here on a machine that joins has the new version, so everything that it needs has to be there.
-    kubeadm::configure(attempt).await
+/// Makes one thing as it should be.
+pub async fn prepare(attempt: &Attempt<'_>, preparation: Preparation) -> Result<(), Error> {
+    let of_workload = of_workload(attempt);
+    match preparation {
+        Preparation::KubeletConfig => of_workload.retry(|| kubelet::copy_config_map(attempt)).await,
+        Preparation::KubeletConfigAccess => of_workload.retry(|| kubelet::let_read(attempt)).await,
+        Preparation::NodesAccess => of_workload.retry(|| kubelet::let_get_nodes(attempt)).await,
+        Preparation::KubeadmConfig => of_workload.retry(|| kubeadm::configure(attempt)).await,
+    }
+}
+
+/// How long the API of the workload cluster may not answer.
+fn of_workload(attempt: &Attempt<'_>) -> Patience {
+    Patience::of(attempt.arguments.machine_timeout)
 }

@@ -1,7 +1,6 @@
 //! The machine that takes another's place: made from the other's specification, under a name that follows from the update.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use json_patch::Patch;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -9,71 +8,137 @@ use kube::api::{ApiResource, DynamicObject, ObjectMeta};
 use kube::core::TypeMeta;
 use kube::{Api, Resource, ResourceExt};
 use serde_json::{Map, Value, json};
+use tokio::time::Instant;
 use windlass_api::annotation::{MACHINE_NAME_BASE, MACHINE_UPDATE_ID};
 use windlass_api::key::Present;
 use windlass_api::kind::bootstrap::KubeadmConfig;
 use windlass_api::kind::cluster_api::Machine;
 use windlass_api::kind::wcp::WCPMachine;
 use windlass_api::label;
+use windlass_api::name::MachineName;
+use windlass_plan::roll::{Part, PartState};
 
 use super::attempt::Attempt;
-use super::row::Place;
-use super::wait::{Patience, missing, named};
-use super::{Error, write};
+use super::{Error, mark, wait, write};
 
-/// How long something may take to go that is being deleted already.
-const GONE_TIMEOUT: Duration = Duration::from_secs(5 * 60);
+/// A machine, and what takes its place.
+pub struct Place {
+    original: Machine,
+    base: MachineName,
+    name: MachineName,
+}
 
-/// Creates what takes the place of a machine: infrastructure, configuration, and then the Machine that refers to both. What an
-/// earlier run has created is taken over. Returns the Machine.
-pub async fn create(attempt: &Attempt<'_>, place: &Place) -> Result<Machine, Error> {
-    let arguments = attempt.arguments;
-    let original = &place.original.spec;
-    let unusable =
-        |why: &str| Error::Unusable { kind: "Machine", name: place.original.name_any(), why: why.to_owned() };
-    let configuration = original.bootstrap.config_ref.as_ref().filter(|reference| reference.kind == "KubeadmConfig");
-    let configuration = configuration.ok_or_else(|| unusable("its configuration is no KubeadmConfig"))?;
-    if original.infrastructure_ref.kind != "WCPMachine" {
-        return Err(unusable("its infrastructure is no WCPMachine"));
+impl Place {
+    /// What takes the place of a machine under this name.
+    pub fn new(original: &Machine, name: &MachineName) -> Result<Self, Error> {
+        Ok(Self { base: mark::base(original)?, original: original.clone(), name: name.clone() })
     }
 
-    let infrastructure_of = Part::of::<WCPMachine>(attempt, "WCPMachine");
-    let mut spec = infrastructure_of.read(&original.infrastructure_ref.name).await?.spec()?;
+    /// The configuration and the infrastructure of the original, by name.
+    fn parts(&self) -> Result<(&str, &str), Error> {
+        let original = &self.original.spec;
+        let unusable =
+            |why: &str| Error::Unusable { kind: "Machine", name: self.original.name_any(), why: why.to_owned() };
+        let configuration =
+            original.bootstrap.config_ref.as_ref().filter(|reference| reference.kind == "KubeadmConfig");
+        let configuration = configuration.ok_or_else(|| unusable("its configuration is no KubeadmConfig"))?;
+        if original.infrastructure_ref.kind != "WCPMachine" {
+            return Err(unusable("its infrastructure is no WCPMachine"));
+        }
+        Ok((&configuration.name, &original.infrastructure_ref.name))
+    }
+}
+
+/// The kind of a part of a machine.
+pub fn kind(part: Part) -> &'static str {
+    match part {
+        Part::Infrastructure => "WCPMachine",
+        Part::Configuration => "KubeadmConfig",
+        Part::Machine => "Machine",
+    }
+}
+
+/// Creates the infrastructure of a replacement, and tells what there is then.
+pub async fn create_infrastructure(attempt: &Attempt<'_>, place: &Place) -> Result<PartState, Error> {
+    let (_, infrastructure) = place.parts()?;
+    let objects = Objects::of::<WCPMachine>(attempt, Part::Infrastructure);
+    let mut spec = objects.read(infrastructure).await?.spec()?;
     spec.remove("providerID");
-    let spec = infrastructure_of.patched(spec, "--infrastructure-patches", &arguments.infrastructure_patches)?;
-    infrastructure_of.get_or_create(attempt, place, spec, &[]).await?;
+    let spec = objects.patched(spec, "--infrastructure-patches", &attempt.arguments.infrastructure_patches)?;
+    Ok(objects.create(attempt, place, spec, &[]).await?.state())
+}
 
-    let configuration_of = Part::of::<KubeadmConfig>(attempt, "KubeadmConfig");
-    let spec = joining(configuration_of.read(&configuration.name).await?.spec()?);
-    let spec = configuration_of.patched(spec, "--bootstrap-patches", &arguments.bootstrap_patches)?;
-    configuration_of.get_or_create(attempt, place, spec, &[]).await?;
+/// Creates the bootstrap configuration of a replacement, and tells what there is then.
+pub async fn create_configuration(attempt: &Attempt<'_>, place: &Place) -> Result<PartState, Error> {
+    let (configuration, _) = place.parts()?;
+    let objects = Objects::of::<KubeadmConfig>(attempt, Part::Configuration);
+    let spec = joining(objects.read(configuration).await?.spec()?);
+    let spec = objects.patched(spec, "--bootstrap-patches", &attempt.arguments.bootstrap_patches)?;
+    Ok(objects.create(attempt, place, spec, &[]).await?.state())
+}
 
-    let machine_of = Part::of::<Machine>(attempt, "Machine");
-    let read = machine_of.read(&place.original.name_any()).await?;
-    let spec = machine_spec(read.spec()?, place.name.as_str(), arguments.kubernetes_version.as_str());
-    let mark = MACHINE_UPDATE_ID.entry(&arguments.upgrade_id);
-    let created = machine_of.get_or_create(attempt, place, spec, &[mark]).await?;
-    let name = place.name.to_string();
-    created.try_parse().map_err(|error| Error::Unusable {
-        kind: "Machine",
-        name,
-        why: format!("it cannot be read: {error}"),
-    })
+/// Creates the Machine of a replacement, which refers to its infrastructure and its configuration. Nothing where one of an
+/// earlier try is still on the way out.
+pub async fn create_machine(attempt: &Attempt<'_>, place: &Place) -> Result<Option<Machine>, Error> {
+    let objects = Objects::of::<Machine>(attempt, Part::Machine);
+    let read = objects.read(&place.original.name_any()).await?;
+    let spec = machine_spec(read.spec()?, place.name.as_str(), attempt.arguments.kubernetes_version.as_str());
+    let mark = MACHINE_UPDATE_ID.entry(&attempt.arguments.upgrade_id);
+    let (kind, name) = (objects.kind, place.name.to_string());
+    match objects.create(attempt, place, spec, &[mark]).await? {
+        Created::Ours(machine) => machine.try_parse().map(Some).map_err(|error| Error::Unusable {
+            kind,
+            name,
+            why: format!("it cannot be read: {error}"),
+        }),
+        Created::Leaving => Ok(None),
+        Created::Foreign(why) => Err(Error::NotOurs { kind, name, why }),
+    }
+}
+
+/// Waits until a part of an earlier try is gone, or for as long as there is patience.
+pub async fn gone(attempt: &Attempt<'_>, name: &MachineName, part: Part, end: Instant) {
+    let objects = match part {
+        Part::Infrastructure => Objects::of::<WCPMachine>(attempt, part),
+        Part::Configuration => Objects::of::<KubeadmConfig>(attempt, part),
+        Part::Machine => Objects::of::<Machine>(attempt, part),
+    };
+    wait::until(objects.api, wait::named(name.as_str()), end, BTreeMap::is_empty).await;
+}
+
+/// What there is after an attempt to create something.
+enum Created {
+    /// What this attempt has created, now or earlier.
+    Ours(Box<DynamicObject>),
+    /// What an earlier try has left, on the way out.
+    Leaving,
+    /// Something else, as this tells.
+    Foreign(String),
+}
+
+impl Created {
+    fn state(self) -> PartState {
+        match self {
+            Self::Ours(_) => PartState::Present,
+            Self::Leaving => PartState::Leaving,
+            Self::Foreign(why) => PartState::Foreign { why },
+        }
+    }
 }
 
 /// One of the three objects that a machine is made of. They are read and written as they are on the wire: what their owners
 /// have put into them, and Windlass knows nothing of, goes on with the replacement.
-struct Part {
+struct Objects {
     kind: &'static str,
     types: TypeMeta,
     api: Api<DynamicObject>,
 }
 
-impl Part {
-    fn of<K: Resource<DynamicType = ()>>(attempt: &Attempt<'_>, kind: &'static str) -> Self {
+impl Objects {
+    fn of<K: Resource<DynamicType = ()>>(attempt: &Attempt<'_>, part: Part) -> Self {
         let namespace = attempt.cluster.namespace.as_str();
         let api = Api::namespaced_with(attempt.client(), namespace, &ApiResource::erase::<K>(&()));
-        Self { kind, types: TypeMeta::resource::<K>(), api }
+        Self { kind: kind(part), types: TypeMeta::resource::<K>(), api }
     }
 
     async fn read(&self, name: &str) -> Result<Found, Error> {
@@ -98,41 +163,30 @@ impl Part {
         }
     }
 
-    /// POST, and where there is one of that name: the one that an earlier run of this update has made, or an error.
-    async fn get_or_create(
+    /// POST, and where there is one of that name: what that is.
+    async fn create(
         &self,
         attempt: &Attempt<'_>,
         place: &Place,
         spec: Map<String, Value>,
         marks: &[(String, String)],
-    ) -> Result<DynamicObject, Error> {
+    ) -> Result<Created, Error> {
         let types = Some(self.types.clone());
         let object = DynamicObject { types, metadata: metadata(attempt, place, marks), data: document(spec) };
         let doing = || format!("create the {} {}", self.kind, place.name);
         match self.api.create(&write::post(), &object).await {
-            Ok(created) => return Ok(created),
+            Ok(created) => return Ok(Created::Ours(Box::new(created))),
             Err(error) if write::is_conflict(&error) => {}
             Err(error) => return Err(Error::api(doing())(error)),
         }
-        let found = self.api.get(place.name.as_str()).await.map_err(Error::api(doing()))?;
-        refuse_foreign(attempt, self.kind, &found)?;
-        if !is_leaving(self.kind, &found) {
-            return Ok(found);
-        }
-        self.gone(&found).await?;
-        self.api.create(&write::post(), &object).await.map_err(Error::api(doing()))
-    }
-
-    async fn gone(&self, object: &DynamicObject) -> Result<(), Error> {
-        let (name, uid) = (object.name_any(), object.uid());
-        let patience = Patience::of(GONE_TIMEOUT, format!("the {} {name} of an earlier try to be gone", self.kind));
-        let dynamic = self.api.clone();
-        patience
-            .until(dynamic, named(&name), |found| match found.get(&name) {
-                Some(still) if still.uid() == uid => missing("it is still there"),
-                _ => Ok(()),
-            })
-            .await
+        // It may be gone by now. Then it was on the way out.
+        let found = self.api.get_opt(place.name.as_str()).await.map_err(Error::api(doing()))?;
+        let Some(found) = found else { return Ok(Created::Leaving) };
+        Ok(match foreign(attempt, &found) {
+            Some(why) => Created::Foreign(why),
+            None if is_leaving(self.kind, &found) => Created::Leaving,
+            None => Created::Ours(Box::new(found)),
+        })
     }
 }
 
@@ -165,16 +219,14 @@ fn is_leaving(kind: &str, object: &DynamicObject) -> bool {
         || (kind != "Machine" && object.owner_references().iter().any(is_machine))
 }
 
-fn refuse_foreign(attempt: &Attempt<'_>, kind: &'static str, object: &DynamicObject) -> Result<(), Error> {
+/// What tells that an object is not of this attempt.
+fn foreign(attempt: &Attempt<'_>, object: &DynamicObject) -> Option<String> {
     let id = label::UPDATE_ID.text(&attempt.arguments.upgrade_id);
-    let not_ours = |why: String| Error::NotOurs { kind, name: object.name_any(), why };
     if object.labels().get(label::UPDATE_ID.name) != Some(&id) {
-        return Err(not_ours(format!("it does not carry the id {id}")));
+        return Some(format!("it does not carry the id {id}"));
     }
-    if !object.owner_references().iter().any(|owner| owner.uid == attempt.owner.uid) {
-        return Err(not_ours(format!("it does not belong to the cluster {}", attempt.cluster)));
-    }
-    Ok(())
+    let is_ours = object.owner_references().iter().any(|owner| owner.uid == attempt.owner.uid);
+    (!is_ours).then(|| format!("it does not belong to the cluster {}", attempt.cluster))
 }
 
 fn metadata(attempt: &Attempt<'_>, place: &Place, marks: &[(String, String)]) -> ObjectMeta {

@@ -1,126 +1,162 @@
-//! Waiting: for events where there are any, always with an end, and always knowing what is still missing.
+//! Waiting: for events where there are any, and always with an end. What was waited for is not told by the events: whoever waits
+//! looks again afterwards.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::pin::pin;
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{StreamExt, TryStreamExt};
+use kube::api::{WatchEvent, WatchParams};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+use windlass_api::kind::cluster_api::Machine;
+use windlass_plan::roll::Wait;
 
-use super::Error;
-use super::error::answer;
+use super::attempt::Attempt;
+use super::observe::{Machines, Sight};
+use super::{Error, health, replacement};
 
 /// How long to leave an API alone that did not answer. A control plane of one machine does not answer while its second member
 /// of etcd starts.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
-/// What is still missing, in words that go on after "waited for … :".
-#[derive(Debug)]
-pub struct Missing(pub String);
+/// How often etcd is asked: it tells nobody when its members change.
+pub const ETCD_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What was waited for, or what is still missing.
-pub type Seen<T> = Result<T, Missing>;
+/// How long to rely on events. An API that has stopped to send any looks like one that has nothing to tell.
+const LOOK_AGAIN: Duration = Duration::from_secs(5 * 60);
 
-/// Still missing, in these words.
-pub fn missing<T>(what: impl Into<String>) -> Seen<T> {
-    Err(Missing(what.into()))
+/// Waits until something may have happened, and no longer than there is patience.
+pub async fn for_change(attempt: &Attempt<'_>, sight: &Sight<'_>, wait: &Wait, patience: Duration) {
+    let end = Instant::now() + patience.min(LOOK_AGAIN);
+    let ask_etcd = || sleep_until(end.min(Instant::now() + ETCD_INTERVAL));
+    match wait {
+        Wait::Etcd { .. } => ask_etcd().await,
+        Wait::AtRest { .. } => match sight.machines().filter(|machines| !all_stand(machines)) {
+            Some(machines) => machines_change(attempt, machines, end).await,
+            None => ask_etcd().await,
+        },
+        Wait::Healthy { .. } => match (sight.joined(), sight.machines()) {
+            (Some(joined), _) => health::until_well(attempt, &joined, end).await,
+            (None, Some(machines)) => machines_change(attempt, machines, end).await,
+            (None, None) => {}
+        },
+        Wait::Gone { .. } => {
+            if let Some(machines) = sight.machines() {
+                machines_change(attempt, machines, end).await;
+            }
+        }
+        Wait::PartGone { machine, part } => replacement::gone(attempt, machine, *part, end).await,
+    }
 }
 
-/// Until when to wait, and for what.
+/// What matters about a machine to whoever waits for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    OnTheWay,
+    Ready,
+    Leaving,
+}
+
+fn standing(machine: &Machine) -> Standing {
+    match machine.metadata.deletion_timestamp {
+        Some(_) => Standing::Leaving,
+        None if health::joined(machine).is_some() => Standing::Ready,
+        None => Standing::OnTheWay,
+    }
+}
+
+fn all_stand(machines: &Machines) -> bool {
+    machines.live.values().all(|machine| standing(machine) == Standing::Ready)
+}
+
+/// Watches the machines from the state on in which they were listed, until one comes, goes, becomes ready, or stops to be so.
+async fn machines_change(attempt: &Attempt<'_>, machines: &Machines, end: Instant) {
+    let which = WatchParams::default().labels(&attempt.selector());
+    let before: BTreeMap<String, Standing> =
+        machines.live.values().map(|machine| (machine.name_any(), standing(machine))).collect();
+    let watching = async {
+        let mut events = pin!(attempt.machines().watch(&which, &machines.as_of).await?);
+        while let Some(event) = events.try_next().await? {
+            let is_change = match event {
+                WatchEvent::Added(machine) | WatchEvent::Modified(machine) => {
+                    before.get(&machine.name_any()) != Some(&standing(&machine))
+                }
+                WatchEvent::Deleted(_) => true,
+                WatchEvent::Bookmark(_) => false,
+                WatchEvent::Error(status) => return Err(kube::Error::Api(status)),
+            };
+            if is_change {
+                break;
+            }
+        }
+        Ok::<(), kube::Error>(())
+    };
+    if let Ok(Err(error)) = timeout_at(end, watching).await {
+        tracing::debug!(%error, "the machines cannot be watched");
+        sleep(PAUSE_AFTER_FAILURE).await;
+    }
+}
+
+/// Watches objects until they are as wanted, or until the end. An API that does not answer is asked again.
+pub async fn until<K>(
+    api: Api<K>,
+    which: watcher::Config,
+    end: Instant,
+    is_wanted: impl Fn(&BTreeMap<String, K>) -> bool,
+) where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let watching = async {
+        let mut events = pin!(watcher::watcher(api, which));
+        let mut objects = BTreeMap::new();
+        let mut complete = false;
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::Init) => {
+                    objects.clear();
+                    complete = false;
+                }
+                Ok(Event::InitDone) => complete = true,
+                Ok(Event::InitApply(object) | Event::Apply(object)) => {
+                    objects.insert(object.name_any(), object);
+                }
+                Ok(Event::Delete(object)) => {
+                    objects.remove(&object.name_any());
+                }
+                Err(error) => {
+                    tracing::debug!(%error, "the objects cannot be watched");
+                    sleep(PAUSE_AFTER_FAILURE).await;
+                    continue;
+                }
+            }
+            if complete && is_wanted(&objects) {
+                return;
+            }
+        }
+    };
+    // Whoever waits looks again, so it does not matter here why this has ended.
+    timeout_at(end, watching).await.unwrap_or_default();
+}
+
+/// The one object of that name.
+pub fn named(name: &str) -> watcher::Config {
+    watcher::Config::default().fields(&format!("metadata.name={name}"))
+}
+
+/// How long to put up with an API that does not answer.
 #[derive(Debug, Clone)]
 pub struct Patience {
     end: Instant,
-    whole: Duration,
-    wanted: String,
 }
 
 impl Patience {
     /// From now on, for so long.
-    pub fn of(whole: Duration, wanted: impl Into<String>) -> Self {
-        Self::rest_of(whole, Duration::ZERO, wanted)
-    }
-
-    /// From now on, for what is left of so long.
-    pub fn rest_of(whole: Duration, gone: Duration, wanted: impl Into<String>) -> Self {
-        Self { end: Instant::now() + whole.saturating_sub(gone), whole, wanted: wanted.into() }
-    }
-
-    fn ended(&self, missing: Missing) -> Error {
-        Error::Waited { waited: self.whole, wanted: self.wanted.clone(), missing: missing.0 }
-    }
-
-    /// Whether there is none left.
-    pub fn is_over(&self) -> bool {
-        Instant::now() >= self.end
-    }
-
-    /// Watches objects until they are as wanted. If they are so at once, this is one read, and as fresh as a read can be. An
-    /// API that does not answer is asked again until the end.
-    pub async fn until<K, T>(
-        &self,
-        api: Api<K>,
-        which: watcher::Config,
-        mut look: impl FnMut(&BTreeMap<String, K>) -> Seen<T>,
-    ) -> Result<T, Error>
-    where
-        K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-    {
-        let mut lacking = Missing("nothing was seen of it".to_owned());
-        let watching = async {
-            let mut events = pin!(watcher::watcher(api, which));
-            let mut objects = BTreeMap::new();
-            let mut complete = false;
-            while let Some(event) = events.next().await {
-                match event {
-                    Ok(Event::Init) => {
-                        objects.clear();
-                        complete = false;
-                    }
-                    Ok(Event::InitDone) => complete = true,
-                    Ok(Event::InitApply(object) | Event::Apply(object)) => {
-                        objects.insert(object.name_any(), object);
-                    }
-                    Ok(Event::Delete(object)) => {
-                        objects.remove(&object.name_any());
-                    }
-                    Err(error) => {
-                        lacking = Missing(failure(&error));
-                        sleep(PAUSE_AFTER_FAILURE).await;
-                        continue;
-                    }
-                }
-                if complete {
-                    match look(&objects) {
-                        Ok(found) => return Some(found),
-                        Err(still) => lacking = still,
-                    }
-                }
-            }
-            None
-        };
-        let found = timeout_at(self.end, watching).await;
-        found.ok().flatten().ok_or_else(|| self.ended(lacking))
-    }
-
-    /// Asks every so often, where there are no events to wait for.
-    pub async fn poll<T, F>(&self, pause: Duration, mut ask: impl FnMut() -> F) -> Result<T, Error>
-    where
-        F: Future<Output = Result<Seen<T>, Error>>,
-    {
-        loop {
-            let lacking = match ask().await? {
-                Ok(found) => return Ok(found),
-                Err(lacking) => lacking,
-            };
-            if Instant::now() + pause > self.end {
-                return Err(self.ended(lacking));
-            }
-            sleep(pause).await;
-        }
+    pub fn of(whole: Duration) -> Self {
+        Self { end: Instant::now() + whole }
     }
 
     /// Does something to an API that may not answer for a while. It is done again from its beginning, which must be a read.
@@ -137,19 +173,5 @@ impl Patience {
                 outcome => return outcome,
             }
         }
-    }
-}
-
-/// The one object of that name.
-pub fn named(name: &str) -> watcher::Config {
-    watcher::Config::default().fields(&format!("metadata.name={name}"))
-}
-
-fn failure(error: &watcher::Error) -> String {
-    match error {
-        watcher::Error::InitialListFailed(source)
-        | watcher::Error::WatchStartFailed(source)
-        | watcher::Error::WatchFailed(source) => format!("the API does not answer: {}", answer(source)),
-        other => other.to_string(),
     }
 }

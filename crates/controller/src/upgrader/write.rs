@@ -6,6 +6,7 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
+use windlass_plan::step::Revision;
 
 use super::Error;
 
@@ -63,28 +64,32 @@ where
     }
 }
 
-/// Deletes an object, in the state in which `decide` has seen it. Whoever is gone, or on the way, needs no deleting; of another
-/// object that has the name by now, nothing is known, and it stays.
-pub async fn delete<K>(api: &Api<K>, object: &K, attempt: &str) -> Result<(), Error>
+/// What became of a deletion.
+pub enum Deleted<K> {
+    /// It is gone.
+    Gone,
+    /// It is on the way out, and now like this.
+    Leaving(Box<K>),
+    /// It was in another state than expected, and stays.
+    Changed,
+}
+
+/// Deletes an object in the very state that this was decided on. Whoever is gone needs no deleting; of another object that has
+/// the name by now, or another state, nothing is known, and it stays.
+pub async fn delete<K>(api: &Api<K>, name: &str, expect: &Revision) -> Result<Deleted<K>, Error>
 where
-    K: Resource + Clone + DeserializeOwned + Debug,
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug,
 {
-    let name = object.name_any();
-    let mut decisions = 0;
-    loop {
-        let found = api.get_opt(&name).await.map_err(Error::api(attempt))?;
-        let Some(found) = found.filter(|found| found.uid() == object.uid()) else { return Ok(()) };
-        if found.meta().deletion_timestamp.is_some() {
-            return Ok(());
-        }
-        let preconditions = Preconditions { uid: found.uid(), resource_version: found.resource_version() };
-        let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        decisions += 1;
-        match api.delete(&name, &params).await {
-            Ok(_) => return Ok(()),
-            Err(error) if is_not_found(&error) => return Ok(()),
-            Err(error) if is_conflict(&error) && decisions < DECISIONS_MAX => {}
-            Err(error) => return Err(Error::api(attempt)(error)),
-        }
+    let preconditions =
+        Preconditions { uid: Some(expect.uid.to_string()), resource_version: Some(expect.resource_version.clone()) };
+    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+    match api.delete(name, &params).await {
+        Ok(answer) => Ok(match answer.left().filter(|object| object.meta().deletion_timestamp.is_some()) {
+            Some(object) => Deleted::Leaving(Box::new(object)),
+            None => Deleted::Gone,
+        }),
+        Err(error) if is_not_found(&error) => Ok(Deleted::Gone),
+        Err(error) if is_conflict(&error) => Ok(Deleted::Changed),
+        Err(error) => Err(Error::api(format!("delete the {} {name}", K::kind(&())))(error)),
     }
 }

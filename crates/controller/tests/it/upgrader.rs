@@ -11,7 +11,7 @@ use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
 use windlass_api::annotation::{MACHINE_NAME_BASE, MACHINE_UPDATE_ID};
-use windlass_api::kind::cluster_api::Machine;
+use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::label;
 use windlass_controller::upgrader;
 use windlass_runtime::chance::Seed;
@@ -78,7 +78,7 @@ fn check_upgrade(count: u32) {
         assert_eq!(process.created("machines"), count as usize, "{:?}", process.writes());
         assert_eq!(site.violations(), Vec::<String>::new());
         let requests = process.requests();
-        assert!(requests <= 20 + 25 * count as usize, "{requests} requests for {count} machines");
+        assert!(requests <= 20 + 22 * count as usize, "{requests} requests for {count} machines");
 
         let again = Process::new();
         let done = site.live(site.upgrade(&again)).await.unwrap();
@@ -200,6 +200,35 @@ fn a_machine_that_dies_while_it_joins_leaves_no_member_behind() {
         assert_eq!(second.map_err(|error| error.report()).map(|done| done.replaced), Ok(3));
         assert_eq!(site.member_names().len(), 3);
         assert_eq!(site.violations(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_cluster_that_is_paused_on_the_way_is_left_alone_from_then_on() {
+    in_world(3, |site| async move {
+        let process = Process::new();
+        let paused_while_joining = async {
+            site.unstarted_member().await;
+            let clusters: Api<Cluster> = Api::namespaced(site.world.client(), "default");
+            let paused = Patch::Merge(json!({ "spec": { "paused": true } }));
+            clusters.patch("my-tkc", &PatchParams::default(), &paused).await.unwrap();
+            std::future::pending::<()>().await;
+        };
+        let ended = site.live(async {
+            tokio::select! {
+                ended = site.upgrade(&process) => ended,
+                () = paused_while_joining => unreachable!("it waits for ever"),
+            }
+        });
+        assert_eq!(
+            ended.await.unwrap_err().report(),
+            "the cluster default/my-tkc is paused: its machines are left alone"
+        );
+        let writes = process.writes();
+        assert!(
+            writes.last().is_some_and(|write| write.starts_with("POST") && write.ends_with("/machines")),
+            "{writes:?}"
+        );
     });
 }
 

@@ -3,10 +3,12 @@
 
 use json_patch::{AddOperation, Patch, PatchOperation, TestOperation, jsonptr::PointerBuf};
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::core::{ObjectMeta, PartialObjectMeta};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use windlass_api::name::ClusterSecret;
+use windlass_plan::roll::Ownership;
 
 use crate::upgrader::attempt::Attempt;
 use crate::upgrader::{Error, write};
@@ -14,28 +16,17 @@ use crate::upgrader::{Error, write};
 /// How often a Secret is read anew because it changed while an owner was being added.
 const READS_MAX: usize = 8;
 
-/// Sees to it that the Cluster that lives now, known by its uid, owns all four Secrets. Owners are only ever added.
-pub async fn own(attempt: &Attempt<'_>) -> Result<(), Error> {
-    for secret in ClusterSecret::CERTIFICATES {
-        let name = secret.object_name(&attempt.arguments.cluster_name);
-        own_one(attempt, name.as_str()).await?;
-    }
-    Ok(())
-}
-
-async fn own_one(attempt: &Attempt<'_>, name: &str) -> Result<(), Error> {
+/// Sees to it that the Cluster that lives now, known by its uid, owns a Secret. Owners are only ever added.
+pub async fn own(attempt: &Attempt<'_>, secret: ClusterSecret) -> Result<(), Error> {
+    let name = secret.object_name(&attempt.arguments.cluster_name);
+    let name = name.as_str();
     let api: Api<Secret> = attempt.management();
     let doing = || format!("make the cluster {} an owner of the Secret {name}", attempt.cluster);
     for _ in 0..READS_MAX {
         // The metadata alone: the keys in it are nobody's business here.
         let found = api.get_metadata_opt(name).await.map_err(Error::api(doing()))?;
-        let missing = || Error::Missing {
-            kind: "Secret",
-            name: name.to_owned(),
-            why: "and without it no machine can join the cluster",
-        };
-        let secret = found.ok_or_else(missing)?;
-        if is_owned(&secret, attempt) {
+        let secret = found.ok_or_else(|| Error::without_certificate(name))?;
+        if ownership(&secret, attempt) == Ownership::Cluster {
             return Ok(());
         }
         let patch = kube::api::Patch::Json::<()>(add_owner(&secret.metadata, attempt));
@@ -53,8 +44,10 @@ async fn own_one(attempt: &Attempt<'_>, name: &str) -> Result<(), Error> {
     })
 }
 
-fn is_owned(secret: &PartialObjectMeta<Secret>, attempt: &Attempt<'_>) -> bool {
-    secret.owner_references().iter().any(|owner| owner.uid == attempt.owner.uid && owner.kind == attempt.owner.kind)
+/// Who owns a certificate.
+pub fn ownership(secret: &PartialObjectMeta<Secret>, attempt: &Attempt<'_>) -> Ownership {
+    let is_owner = |owner: &OwnerReference| owner.uid == attempt.owner.uid && owner.kind == attempt.owner.kind;
+    if secret.owner_references().iter().any(is_owner) { Ownership::Cluster } else { Ownership::Others }
 }
 
 /// A patch that fits only the state that was read.

@@ -4,15 +4,15 @@
 use std::collections::BTreeSet;
 
 use json_patch::Patch;
-use k8s_openapi::api::core::v1::{ConfigMap, Node};
-use kube::api::{ListParams, Patch as ApiPatch};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::Patch as ApiPatch;
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
+use windlass_api::name::NodeName;
 
-use super::text;
+use super::{of_workload, text};
 use crate::upgrader::attempt::Attempt;
 use crate::upgrader::health::KUBE_SYSTEM;
-use crate::upgrader::wait::Patience;
 use crate::upgrader::{Arguments, Error, write};
 
 const NAME: &str = "kubeadm-config";
@@ -20,46 +20,55 @@ const CLUSTER_CONFIGURATION: &str = "ClusterConfiguration";
 /// Where the API servers are. kubeadm keeps it up to 1.21; who is gone and still in it breaks the next join.
 const CLUSTER_STATUS: &str = "ClusterStatus";
 
-/// Makes the record that of the new version, without nodes that no longer are.
+/// As much of the record as matters here.
+pub struct Record {
+    /// It names the version and the images of the release.
+    pub is_configured: bool,
+    /// The nodes that are API servers, as far as it keeps them.
+    pub endpoints: BTreeSet<NodeName>,
+}
+
+/// Reads the record.
+pub async fn read(attempt: &Attempt<'_>) -> Result<Record, Error> {
+    let map = of_workload(attempt).retry(|| get(attempt)).await?;
+    let is_configured = cluster_configuration(&map, attempt.arguments)?.is_none();
+    Ok(Record { is_configured, endpoints: endpoints(&map)? })
+}
+
+/// Makes the record that of the new version.
 pub async fn configure(attempt: &Attempt<'_>) -> Result<(), Error> {
-    write_record(attempt, None).await
+    let map = get(attempt).await?;
+    let text = cluster_configuration(&map, attempt.arguments)?;
+    write(attempt, &map, CLUSTER_CONFIGURATION, text).await
 }
 
 /// Takes a node out of the record whose machine is gone. (It may be gone later than its machine.)
-pub async fn forget(attempt: &Attempt<'_>, node: &str) -> Result<(), Error> {
-    write_record(attempt, Some(node)).await
+pub async fn forget(attempt: &Attempt<'_>, node: &NodeName) -> Result<(), Error> {
+    let forget_once = || async {
+        let map = get(attempt).await?;
+        write(attempt, &map, CLUSTER_STATUS, cluster_status(&map, node)?).await
+    };
+    of_workload(attempt).retry(forget_once).await
 }
 
-async fn write_record(attempt: &Attempt<'_>, gone: Option<&str>) -> Result<(), Error> {
-    let patience =
-        Patience::of(attempt.arguments.machine_timeout, format!("the API of the workload cluster {}", attempt.cluster));
-    patience.retry(|| try_write_record(attempt, gone)).await
+fn doing(attempt: &Attempt<'_>, verb: &str) -> String {
+    format!("{verb} the ConfigMap {NAME} of {}", attempt.cluster)
 }
 
-async fn try_write_record(attempt: &Attempt<'_>, gone: Option<&str>) -> Result<(), Error> {
-    let client = attempt.workload.client.clone();
-    let api: Api<ConfigMap> = Api::namespaced(client.clone(), KUBE_SYSTEM);
-    let doing = || format!("change the ConfigMap {NAME} of {}", attempt.cluster);
-    let map = api.get(NAME).await.map_err(Error::api(doing()))?;
-    let mut data = serde_json::Map::new();
-    if let Some(text) = cluster_configuration(&map, attempt.arguments)? {
-        data.insert(CLUSTER_CONFIGURATION.to_owned(), json!(text));
-    }
-    if map.data.as_ref().is_some_and(|data| data.contains_key(CLUSTER_STATUS)) {
-        let nodes: Api<Node> = Api::all(client);
-        let nodes = nodes.list_metadata(&ListParams::default()).await;
-        let nodes = nodes.map_err(Error::api(format!("list the nodes of {}", attempt.cluster)))?;
-        let live = nodes.iter().map(ResourceExt::name_any).filter(|node| Some(node.as_str()) != gone).collect();
-        if let Some(text) = cluster_status(&map, &live)? {
-            data.insert(CLUSTER_STATUS.to_owned(), json!(text));
-        }
-    }
-    if data.is_empty() {
-        return Ok(());
-    }
-    let patch = json!({ "metadata": { "resourceVersion": map.resource_version() }, "data": data });
-    api.patch(NAME, &write::patch(), &ApiPatch::Merge(patch)).await.map_err(Error::api(doing()))?;
-    Ok(())
+fn maps(attempt: &Attempt<'_>) -> Api<ConfigMap> {
+    Api::namespaced(attempt.workload.client.clone(), KUBE_SYSTEM)
+}
+
+async fn get(attempt: &Attempt<'_>) -> Result<ConfigMap, Error> {
+    maps(attempt).get(NAME).await.map_err(Error::api(doing(attempt, "read")))
+}
+
+/// Writes one entry, in the state in which the record was read.
+async fn write(attempt: &Attempt<'_>, map: &ConfigMap, key: &str, text: Option<String>) -> Result<(), Error> {
+    let Some(text) = text else { return Ok(()) };
+    let patch = json!({ "metadata": { "resourceVersion": map.resource_version() }, "data": { key: text } });
+    let written = maps(attempt).patch(NAME, &write::patch(), &ApiPatch::Merge(patch)).await;
+    written.map(drop).map_err(Error::api(doing(attempt, "change")))
 }
 
 fn cluster_configuration(map: &ConfigMap, arguments: &Arguments) -> Result<Option<String>, Error> {
@@ -91,10 +100,17 @@ fn apply_repeatable(configuration: &mut Value, patch: &Patch) -> Result<(), Erro
     }
 }
 
-fn cluster_status(map: &ConfigMap, live: &BTreeSet<String>) -> Result<Option<String>, Error> {
+fn endpoints(map: &ConfigMap) -> Result<BTreeSet<NodeName>, Error> {
+    let Some(status) = text::read(map, CLUSTER_STATUS)? else { return Ok(BTreeSet::new()) };
+    let names = status.get("apiEndpoints").and_then(Value::as_object).into_iter().flat_map(|all| all.keys());
+    let unusable = |why: String| Error::Unusable { kind: "ConfigMap", name: NAME.to_owned(), why };
+    names.map(|name| NodeName::new(name).map_err(|error| unusable(error.to_string()))).collect()
+}
+
+fn cluster_status(map: &ConfigMap, gone: &NodeName) -> Result<Option<String>, Error> {
     text::edited(map, CLUSTER_STATUS, |status| {
         if let Some(endpoints) = status.get_mut("apiEndpoints").and_then(Value::as_object_mut) {
-            endpoints.retain(|node, _| live.contains(node));
+            endpoints.remove(gone.as_str());
         }
         Ok(())
     })
@@ -191,20 +207,23 @@ kind: ClusterStatus
         check_refused("a: [", "[]", "is not YAML");
     }
 
-    fn check_status(live: &[&str], left: Option<&[&str]>) {
-        let live = live.iter().map(ToString::to_string).collect();
-        let written = cluster_status(&map(CLUSTER_STATUS, STATUS), &live).unwrap();
-        let names = written.map(|text| {
-            let read: Value = serde_saphyr::from_str(&text).unwrap();
-            read["apiEndpoints"].as_object().unwrap().keys().cloned().collect::<Vec<_>>()
-        });
-        assert_eq!(names, left.map(|names| names.iter().map(ToString::to_string).collect()), "{live:?}");
+    fn check_status(gone: &str, left: Option<&[&str]>) {
+        let written = cluster_status(&map(CLUSTER_STATUS, STATUS), &gone.parse().unwrap()).unwrap();
+        let names = written.map(|text| endpoints(&map(CLUSTER_STATUS, &text)).unwrap());
+        let left = left.map(|names| names.iter().map(|name| name.parse().unwrap()).collect());
+        assert_eq!(names, left, "{gone}");
     }
 
     #[test]
-    fn nodes_that_are_gone_are_not_kept_as_endpoints() {
-        check_status(&["cp-1", "cp-2", "worker"], None);
-        check_status(&["cp-2", "worker"], Some(&["cp-2"]));
-        check_status(&[], Some(&[]));
+    fn a_node_that_is_gone_is_not_kept_as_an_endpoint() {
+        check_status("worker", None);
+        check_status("cp-1", Some(&["cp-2"]));
+    }
+
+    #[test]
+    fn a_record_without_endpoints_names_none() {
+        assert!(endpoints(&map(CLUSTER_CONFIGURATION, CONFIGURATION)).unwrap().is_empty());
+        let refusal = endpoints(&map(CLUSTER_STATUS, "apiEndpoints: {UPPER: {}}")).unwrap_err().report();
+        assert!(refusal.starts_with("the ConfigMap kubeadm-config cannot be used: "), "{refusal}");
     }
 }

@@ -1,6 +1,7 @@
 //! The configuration of kubelets, which every minor before 1.24 reads from a ConfigMap of its own, and what a machine that
 //! joins must be allowed to read.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -11,10 +12,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use windlass_api::version::KubernetesVersion;
 use windlass_api::version::facts::{join_gets_nodes, kubelet_config_name};
+use windlass_plan::roll::Preparation;
 
+use super::of_workload;
 use crate::upgrader::attempt::Attempt;
 use crate::upgrader::health::KUBE_SYSTEM;
-use crate::upgrader::wait::Patience;
 use crate::upgrader::{Error, write};
 
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
@@ -24,29 +26,71 @@ const NODES: &str = "system:nodes";
 const JOINING: &str = "system:bootstrappers:kubeadm:default-node-token";
 const GET_NODES: &str = "kubeadm:get-nodes";
 
-/// Sees to it that kubelets of the new minor find their configuration, and that those who join may read it.
-pub async fn configure(attempt: &Attempt<'_>) -> Result<(), Error> {
-    let patience =
-        Patience::of(attempt.arguments.machine_timeout, format!("the API of the workload cluster {}", attempt.cluster));
-    patience.retry(|| try_configure(attempt)).await
+/// What kubelets of the new minor would not find, or not be allowed to read.
+pub async fn unprepared(attempt: &Attempt<'_>) -> Result<BTreeSet<Preparation>, Error> {
+    of_workload(attempt).retry(|| try_read(attempt)).await
 }
 
-async fn try_configure(attempt: &Attempt<'_>) -> Result<(), Error> {
+async fn try_read(attempt: &Attempt<'_>) -> Result<BTreeSet<Preparation>, Error> {
     let version = &attempt.arguments.kubernetes_version;
     let name = kubelet_config_name(version);
-    let client = || attempt.workload.client.clone();
-    if let Some(previous) = previous_config_name(version).filter(|previous| *previous != name) {
-        copy_config_map(attempt, &previous, &name).await?;
+    let mut unprepared = BTreeSet::new();
+    if previous_config_name(version).is_some_and(|previous| previous != name) {
+        if !is_there::<ConfigMap>(attempt, &in_kube_system(attempt), &name).await? {
+            unprepared.insert(Preparation::KubeletConfig);
+        }
         let (role, binding) = may_read(&name);
-        grant(attempt, Api::namespaced(client(), KUBE_SYSTEM), role).await?;
-        grant(attempt, Api::namespaced(client(), KUBE_SYSTEM), binding).await?;
+        if !is_there::<Role>(attempt, &in_kube_system(attempt), &role.name_any()).await?
+            || !is_there::<RoleBinding>(attempt, &in_kube_system(attempt), &binding.name_any()).await?
+        {
+            unprepared.insert(Preparation::KubeletConfigAccess);
+        }
     }
     if join_gets_nodes(version) {
         let (role, binding) = may_get_nodes();
-        grant(attempt, Api::all(client()), role).await?;
-        grant(attempt, Api::all(client()), binding).await?;
+        if !is_there::<ClusterRole>(attempt, &of_cluster(attempt), &role.name_any()).await?
+            || !is_there::<ClusterRoleBinding>(attempt, &of_cluster(attempt), &binding.name_any()).await?
+        {
+            unprepared.insert(Preparation::NodesAccess);
+        }
     }
-    Ok(())
+    Ok(unprepared)
+}
+
+async fn is_there<K>(attempt: &Attempt<'_>, api: &Api<K>, name: &str) -> Result<bool, Error>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
+{
+    let doing = || format!("look for the {} {name} in {}", K::kind(&()), attempt.cluster);
+    Ok(api.get_metadata_opt(name).await.map_err(Error::api(doing()))?.is_some())
+}
+
+fn in_kube_system<K>(attempt: &Attempt<'_>) -> Api<K>
+where
+    K: Resource<Scope = k8s_openapi::NamespaceResourceScope, DynamicType = ()>,
+{
+    Api::namespaced(attempt.workload.client.clone(), KUBE_SYSTEM)
+}
+
+fn of_cluster<K>(attempt: &Attempt<'_>) -> Api<K>
+where
+    K: Resource<Scope = k8s_openapi::ClusterResourceScope, DynamicType = ()>,
+{
+    Api::all(attempt.workload.client.clone())
+}
+
+/// Lets nodes, and those that are about to become one, read the configuration of kubelets of the new minor.
+pub async fn let_read(attempt: &Attempt<'_>) -> Result<(), Error> {
+    let (role, binding) = may_read(&kubelet_config_name(&attempt.arguments.kubernetes_version));
+    grant(attempt, in_kube_system(attempt), role).await?;
+    grant(attempt, in_kube_system(attempt), binding).await
+}
+
+/// Lets machines that are about to become a node look for it.
+pub async fn let_get_nodes(attempt: &Attempt<'_>) -> Result<(), Error> {
+    let (role, binding) = may_get_nodes();
+    grant(attempt, of_cluster(attempt), role).await?;
+    grant(attempt, of_cluster(attempt), binding).await
 }
 
 /// The name of what the kubelets of the minor before have their configuration in.
@@ -55,20 +99,20 @@ fn previous_config_name(version: &KubernetesVersion) -> Option<String> {
     previous.parse().ok().map(|previous| kubelet_config_name(&previous))
 }
 
-/// Copies the configuration of the minor before, if there is none of this one.
-async fn copy_config_map(attempt: &Attempt<'_>, previous: &str, name: &str) -> Result<(), Error> {
-    let api: Api<ConfigMap> = Api::namespaced(attempt.workload.client.clone(), KUBE_SYSTEM);
+/// Copies the configuration of the minor before.
+pub async fn copy_config_map(attempt: &Attempt<'_>) -> Result<(), Error> {
+    let version = &attempt.arguments.kubernetes_version;
+    let name = kubelet_config_name(version);
+    let Some(previous) = previous_config_name(version) else { return Ok(()) };
+    let api: Api<ConfigMap> = in_kube_system(attempt);
     let doing = || format!("copy the ConfigMap {previous} of {} to {name}", attempt.cluster);
-    if api.get_metadata_opt(name).await.map_err(Error::api(doing()))?.is_some() {
-        return Ok(());
-    }
     let missing = || Error::Missing {
         kind: "ConfigMap",
-        name: previous.to_owned(),
+        name: previous.clone(),
         why: "and kubelets of the new minor need a copy of it: minors cannot be skipped",
     };
-    let original = api.get_opt(previous).await.map_err(Error::api(doing()))?.ok_or_else(missing)?;
-    let copy = ConfigMap { metadata: named(name), data: original.data, ..ConfigMap::default() };
+    let original = api.get_opt(&previous).await.map_err(Error::api(doing()))?.ok_or_else(missing)?;
+    let copy = ConfigMap { metadata: named(&name), data: original.data, ..ConfigMap::default() };
     grant(attempt, api, copy).await
 }
 

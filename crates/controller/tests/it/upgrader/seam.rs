@@ -108,6 +108,8 @@ impl Etcd for SeamEtcd {
                 learner: member.learner,
                 healthy: member.healthy,
                 leader: member.leader,
+                version: member.version,
+                alarms: [].into(),
             };
             Ok(members.into_iter().map(member).collect())
         })
