@@ -41,7 +41,7 @@ pub fn preview(start: &World, request: &Request) -> Result<Foreseen, Error> {
         let gates = Gates::without(&request.without_gates);
         let settings = Settings { gates, ..Settings::rehearsal(&world) };
         let assembly = Assembly::new(world, settings);
-        match ask(assembly.world(), &request.cluster, &Ask::Release { to: &request.to }).await? {
+        match ask(assembly.world(), &request.cluster, &Ask::release(request)).await? {
             Answer::Refused { why } => Ok(Foreseen::Refused { why }),
             Answer::Accepted { .. } => {
                 let seen = look(assembly.controllers(), &request.cluster).await;

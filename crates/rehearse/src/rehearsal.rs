@@ -15,6 +15,7 @@ use tokio::time::Instant;
 use windlass_api::kind::cluster_update::StageRecord;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
+use windlass_api::version::KubernetesVersion;
 use windlass_plan::gate::{Gate, Gates};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
@@ -35,6 +36,8 @@ pub struct Request {
     pub cluster: NamespacedName,
     /// The release: a version in full, or the beginning of one.
     pub to: String,
+    /// The release, in full, that this one is only a hop to: workers that may wait for it do.
+    pub on_the_way_to: Option<KubernetesVersion>,
     /// What decides everything random.
     pub seed: Seed,
     /// What time it is when the rehearsal begins.
@@ -51,13 +54,15 @@ impl Request {
 
     /// The usual: all rules, and time enough.
     pub fn new(cluster: NamespacedName, to: &str, seed: Seed, at: Timestamp) -> Self {
-        Self { cluster, to: to.to_owned(), seed, at, without_gates: Vec::new(), deadline: Self::DEADLINE }
+        let (to, on_the_way_to) = (to.to_owned(), None);
+        Self { cluster, to, on_the_way_to, seed, at, without_gates: Vec::new(), deadline: Self::DEADLINE }
     }
 
-    /// The command that rehearses the same again.
+    /// The command that rehearses the same again. A hop is rehearsed with the way that it is part of.
     pub fn replay(&self) -> String {
         let NamespacedName { namespace, name } = &self.cluster;
-        let mut words = vec![format!("windlass rehearse {name} --to {} --seed {}", self.to, self.seed)];
+        let to = self.on_the_way_to.as_ref().map_or(self.to.as_str(), KubernetesVersion::as_str);
+        let mut words = vec![format!("windlass rehearse {name} --to {to} --seed {}", self.seed)];
         if namespace.as_str() != "default" {
             words.push(format!("--namespace {namespace}"));
         }
@@ -192,7 +197,7 @@ pub fn rehearse(start: &World, request: &Request) -> Result<Rehearsal, Error> {
 
 /// Rehearses an update, perhaps with a crash in it, and keeps what is left.
 pub fn hold(start: &World, request: &Request, crashes: Crashes) -> Result<Ended, Error> {
-    on_its_own_thread(start, request, Ask::Release { to: &request.to }, crashes)
+    on_its_own_thread(start, request, Ask::release(request), crashes)
 }
 
 /// Rehearses the creation of a cluster. Of the request, the release is only for the record: the cluster says which it wants.

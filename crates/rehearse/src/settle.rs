@@ -8,7 +8,8 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use kube::Resource;
 use tokio::time::Instant;
-use windlass_api::kind::cluster_update::ClusterUpdate;
+use windlass_api::annotation;
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::NamespacedName;
 use windlass_apiserver::kind::store_name;
@@ -65,11 +66,11 @@ fn end(world: &World, name: &NamespacedName, distribution: &str) -> Option<Verdi
         return Some(Verdict::Failed { why: format!("{name} is gone") });
     };
     let generation = cluster.metadata.generation;
+    let hop = is_hop(&cluster) && is_updated(world, name, distribution);
     let status = cluster.status.unwrap_or_default();
+    let there = hop || status.version.as_deref() == Some(distribution);
     match status.phase? {
-        Phase::Running
-            if status.observed_generation == generation && status.version.as_deref() == Some(distribution) =>
-        {
+        Phase::Running if status.observed_generation == generation && there => {
             Some(Verdict::Reached { distribution: distribution.to_owned() })
         }
         Phase::UpdateFailed | Phase::Failed => {
@@ -79,6 +80,18 @@ fn end(world: &World, name: &NamespacedName, distribution: &str) -> Option<Verdi
         }
         Phase::Creating | Phase::Running | Phase::Unhealthy | Phase::Updating | Phase::Deleting => None,
     }
+}
+
+/// Whether a cluster is only on its way, so that its workers may wait and the oldest machine says nothing about an update.
+fn is_hop(cluster: &TanzuKubernetesCluster) -> bool {
+    cluster.metadata.annotations.as_ref().is_some_and(|annotations| annotation::ON_THE_WAY_TO.is_in(annotations))
+}
+
+/// Whether the latest update of a cluster led to a release, and is done.
+fn is_updated(world: &World, name: &NamespacedName, distribution: &str) -> bool {
+    let state = |update: &ClusterUpdate| update.status.as_ref().and_then(|status| status.state);
+    update(world, name)
+        .is_some_and(|it| it.spec.to.distribution == distribution && state(&it) == Some(UpdateState::Succeeded))
 }
 
 fn stuck(world: &World, name: &NamespacedName) -> Verdict {

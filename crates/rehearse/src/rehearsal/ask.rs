@@ -3,18 +3,27 @@
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
+use windlass_api::annotation;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
+use windlass_api::version::KubernetesVersion;
 use windlass_sim::world::World;
 
-use super::Error;
+use super::{Error, Request};
 
 /// What is asked.
 pub(crate) enum Ask<'a> {
-    /// A cluster that is there shall be of another release.
-    Release { to: &'a str },
+    /// A cluster that is there shall be of another release, perhaps only on its way to a later one.
+    Release { to: &'a str, on_the_way_to: Option<&'a KubernetesVersion> },
     /// A cluster shall be made.
     Create(&'a TanzuKubernetesCluster),
+}
+
+impl<'a> Ask<'a> {
+    /// What a request for an update asks.
+    pub(crate) fn release(request: &'a Request) -> Self {
+        Self::Release { to: &request.to, on_the_way_to: request.on_the_way_to.as_ref() }
+    }
 }
 
 /// What the API answered.
@@ -29,9 +38,10 @@ pub(crate) enum Answer {
 pub(crate) async fn ask(world: &World, cluster: &NamespacedName, ask: &Ask<'_>) -> Result<Answer, Error> {
     let clusters: Api<TanzuKubernetesCluster> = Api::namespaced(world.client(), cluster.namespace.as_str());
     let asked = match ask {
-        Ask::Release { to } => {
+        Ask::Release { to, on_the_way_to } => {
             // What the notes on rolling updates tell people: the full version must go, or it would contradict the hint.
-            let patch = json!({"spec": {"distribution": {"fullVersion": null, "version": to}}});
+            let mut patch = json!({"spec": {"distribution": {"fullVersion": null, "version": to}}});
+            patch["metadata"]["annotations"][annotation::ON_THE_WAY_TO.name] = json!(on_the_way_to);
             clusters.patch(cluster.name.as_str(), &PatchParams::default(), &Patch::Merge(patch)).await
         }
         Ask::Create(object) => clusters.create(&PostParams::default(), object).await,

@@ -4,6 +4,7 @@
 
 mod crashes;
 mod gates;
+mod hops;
 mod sameness;
 mod snapshots;
 mod start;
