@@ -26,6 +26,8 @@ pub enum Exit {
     Stale = 7,
     /// As above, because of Ctrl-C.
     Interrupted = 130,
+    /// Whoever read the answer has read enough: `… | head`. The code that a shell gives to a program that SIGPIPE ended.
+    NobodyReads = 141,
 }
 
 /// For `--help`.
@@ -38,7 +40,8 @@ Exit codes:
     5  what was begun has failed; rehearse: the goal was not reached
     6  timed out while waiting; what was begun goes on
     7  what was reviewed is not what would be done any more
-  130  interrupted while waiting; what was begun goes on";
+  130  interrupted while waiting; what was begun goes on
+  141  whoever read the output closed it";
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
@@ -79,6 +82,11 @@ pub trait Explained: Error {
     fn exit(&self) -> Exit {
         Exit::Failed
     }
+
+    /// Whether there is anything to say about it. Nobody wants to hear that what they closed was closed.
+    fn is_silent(&self) -> bool {
+        false
+    }
 }
 
 /// A command failed.
@@ -105,6 +113,11 @@ impl Failure {
     /// What scripts are told.
     pub fn exit(&self) -> Exit {
         self.0.exit()
+    }
+
+    /// Whether there is nothing to say.
+    pub fn is_silent(&self) -> bool {
+        self.0.is_silent()
     }
 }
 

@@ -10,6 +10,7 @@ mod release;
 mod snapshot;
 mod state;
 mod wait;
+mod way;
 
 use std::process::ExitCode;
 

@@ -63,6 +63,14 @@ impl Explained for Error {
             Self::Yaml(_) => Some("-o json".to_owned()),
         }
     }
+
+    fn exit(&self) -> Exit {
+        if self.is_silent() { Exit::NobodyReads } else { Exit::Failed }
+    }
+
+    fn is_silent(&self) -> bool {
+        matches!(self, Self::Write(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
 }
 
 /// Data, with an end of line.
@@ -123,7 +131,9 @@ pub fn say(text: &str) {
 
 /// Says what failed, why, and what to try; the exit code to end with.
 pub fn failure(failure: &Failure) -> ExitCode {
-    say(&failure.text());
+    if !failure.is_silent() {
+        say(&failure.text());
+    }
     failure.exit().into()
 }
 
@@ -143,6 +153,15 @@ mod tests {
         let rows = [["a", "1", ""], ["long-name", "2", "x y"]];
         let text = table(&["NAME", "COUNT", "WHY"], rows.map(|row| row.map(str::to_owned).to_vec()));
         assert_eq!(text, "NAME        COUNT   WHY\na           1\nlong-name   2       x y");
+    }
+
+    #[test]
+    fn a_closed_pipe_is_an_end_and_not_an_error() {
+        let failed = |kind| Failure::from(Error::Write(io::Error::from(kind)));
+        let closed = failed(io::ErrorKind::BrokenPipe);
+        assert_eq!((closed.is_silent(), closed.exit()), (true, Exit::NobodyReads));
+        let full = failed(io::ErrorKind::StorageFull);
+        assert_eq!((full.is_silent(), full.exit()), (false, Exit::Failed));
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub async fn all(management: &Management) -> Result<Vec<Release>, client::Error>
             Err(error) => output::warning(&format!("{error}; it is left out")),
         }
     }
-    releases.sort_by(|a, b| a.distribution.cmp(&b.distribution).then_with(|| a.image.cmp(&b.image)));
+    releases.sort_by(|a, b| a.distribution.cmp(&b.distribution).then_with(|| a.image().cmp(&b.image())));
     Ok(releases)
 }
 
@@ -68,9 +68,9 @@ impl From<&Release> for Summary {
         Self {
             version: release.distribution.clone(),
             kubernetes: release.kubernetes.clone(),
-            etcd: release.etcd.tag.clone(),
+            etcd: release.etcd_tag().unwrap_or_default().to_owned(),
             addons: release.addons.iter().map(addon).collect(),
-            image: release.image.to_string(),
+            image: release.image().map(ToString::to_string).unwrap_or_default(),
             digest: release.digest().to_owned(),
         }
     }
@@ -85,9 +85,9 @@ pub enum Error {
     Refused(Box<Refusal>),
 }
 
-impl From<Refusal> for Error {
-    fn from(refusal: Refusal) -> Self {
-        Self::Refused(Box::new(refusal))
+impl From<Box<Refusal>> for Error {
+    fn from(refusal: Box<Refusal>) -> Self {
+        Self::Refused(refusal)
     }
 }
 
@@ -113,6 +113,9 @@ impl Explained for Error {
                 Refusal::Downgrade { .. }
                 | Refusal::SkippedMinor { .. }
                 | Refusal::OtherMajor { .. }
+                | Refusal::NotOffered { .. }
+                | Refusal::PassedOver { .. }
+                | Refusal::WorkersTooOld { .. }
                 | Refusal::NoPath { .. } => Exit::Refused,
                 Refusal::Hint(_)
                 | Refusal::FullVersion(_)

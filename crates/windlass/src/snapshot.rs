@@ -1,5 +1,6 @@
 //! What `plan` and `rehearse` start from: a management cluster and its workload clusters, read once over their APIs.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
@@ -87,7 +88,11 @@ fn member(id: u64, pod: &Pod) -> Member {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let healthy = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
-    Member { id, name: node.unwrap_or_else(|| pod.name_any()), learner: false, healthy, leader: id == 1 }
+    let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
+    let image = containers.iter().find_map(|container| container.image.as_deref());
+    let version = image.and_then(|image| image.rsplit_once(':')).and_then(|(_, tag)| tag.parse().ok());
+    let name = node.unwrap_or_else(|| pod.name_any());
+    Member { id, name, learner: false, healthy, leader: id == 1, version, alarms: BTreeSet::new() }
 }
 
 /// There is nothing to start from.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt as _};
 use kube::runtime::{WatchStreamExt as _, watcher};
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::ClusterName;
 
@@ -12,6 +13,7 @@ use crate::client::Management;
 use crate::error::{Exit, Explained, Kind};
 use crate::output;
 use crate::progress::{HEARTBEAT, Progress};
+use crate::way;
 
 /// Whether to wait, and how long.
 #[derive(clap::Args)]
@@ -34,6 +36,8 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Reached,
+    /// It runs, and its workers may wait: whether it is there is for this update to say.
+    Hop(String),
     Failed(String),
     Going(String),
 }
@@ -49,6 +53,16 @@ impl Patience {
         if !self.wait {
             return Ok(None);
         }
+        self.wait_anyway(management, name, generation).await.map(Some)
+    }
+
+    /// Waits as above, also where nobody asked for it: what comes next depends on it.
+    pub async fn wait_anyway(
+        &self,
+        management: &Management,
+        name: &ClusterName,
+        generation: i64,
+    ) -> Result<TanzuKubernetesCluster, Error> {
         let changes =
             watcher::watch_object(management.api::<TanzuKubernetesCluster>(), name.as_str()).default_backoff();
         let mut progress = Progress::new(name.to_string());
@@ -58,17 +72,17 @@ impl Patience {
             () = tokio::time::sleep(self.timeout) => {
                 Err(Error::TimedOut { cluster: name.clone(), after: self.timeout })
             }
-            ended = follow(changes, name, generation, &mut progress) => ended,
+            ended = follow(changes, management, (name, generation), &mut progress) => ended,
         };
         progress.end();
-        ended.map(Some)
+        ended
     }
 }
 
 async fn follow(
     changes: impl Stream<Item = Result<Option<TanzuKubernetesCluster>, watcher::Error>>,
-    name: &ClusterName,
-    generation: i64,
+    management: &Management,
+    (name, generation): (&ClusterName, i64),
     progress: &mut Progress,
 ) -> Result<TanzuKubernetesCluster, Error> {
     let mut changes = pin!(changes);
@@ -93,10 +107,25 @@ async fn follow(
         };
         match judge(&cluster, generation) {
             Seen::Reached => return Ok(cluster),
+            // The record of an update is written before the status of its cluster.
+            Seen::Hop(update) if is_done(management, &update, &cluster).await => return Ok(cluster),
+            Seen::Hop(update) => progress.tell(&format!("the update {update} goes on")),
             Seen::Failed(why) => return Err(Error::Failed { cluster: name.clone(), why }),
             Seen::Going(how) => progress.tell(&how),
         }
     }
+}
+
+/// Whether a cluster is at a hop, where the oldest of its machines says nothing about its update.
+fn is_hop(cluster: &TanzuKubernetesCluster) -> bool {
+    way::current(cluster).is_ok_and(|at| way::waits(cluster, &at).is_some())
+}
+
+/// Whether an update led to what a cluster is asked to be, and is done. An answer that does not come is no.
+async fn is_done(management: &Management, update: &str, cluster: &TanzuKubernetesCluster) -> bool {
+    let Ok(Some(update)) = management.api::<ClusterUpdate>().get_opt(update).await else { return false };
+    let state = update.status.and_then(|status| status.state);
+    Some(update.spec.to.distribution) == cluster.spec.distribution.full_version && state == Some(UpdateState::Succeeded)
 }
 
 /// A status counts only if it is about what was asked for.
@@ -113,6 +142,9 @@ fn judge(cluster: &TanzuKubernetesCluster, generation: i64) -> Seen {
     match phase {
         // An update that is about to begin has not changed the phase yet, but the version says so.
         Phase::Running if status.version == cluster.spec.distribution.full_version => Seen::Reached,
+        Phase::Running if is_hop(cluster) && status.update.is_some() => {
+            Seen::Hop(status.update.clone().unwrap_or_default())
+        }
         Phase::Failed | Phase::UpdateFailed => Seen::Failed(waiting_for.unwrap_or(phase.as_str()).to_owned()),
         Phase::Running | Phase::Creating | Phase::Unhealthy | Phase::Updating | Phase::Deleting => {
             let why = waiting_for.map(|text| format!(", waiting for: {text}")).unwrap_or_default();
@@ -209,6 +241,29 @@ mod tests {
             &json!({"observedGeneration": 2, "phase": "updateFailed", "version": old, "waitingFor": "a person"}),
             &Seen::Failed("a person".to_owned()),
         );
+    }
+
+    #[test]
+    fn at_a_hop_the_update_says_whether_it_is_reached() {
+        let mut cluster: TanzuKubernetesCluster = serde_json::from_value(json!({
+            "apiVersion": "run.tanzu.vmware.com/v1alpha1",
+            "kind": "TanzuKubernetesCluster",
+            "metadata": {"name": "my-tkc", "generation": 2,
+                "annotations": {"windlass.dev/on-the-way-to": "v1.17.4+vmware.1-guest.1"}},
+            "spec": {
+                "distribution": {"fullVersion": "v1.16.8+vmware.1-guest.1"},
+                "topology": {
+                    "controlPlane": {"count": 1, "class": "small", "storageClass": "fast"},
+                    "workers": {"count": 1, "class": "small", "storageClass": "fast"},
+                },
+            },
+            "status": {"observedGeneration": 2, "phase": "running", "version": "v1.15.5+vmware.1-guest.1",
+                "update": "my-tkc-1"},
+        }))
+        .unwrap();
+        assert_eq!(judge(&cluster, 2), Seen::Hop("my-tkc-1".to_owned()));
+        cluster.metadata.annotations = None;
+        assert_eq!(judge(&cluster, 2), Seen::Going("running".to_owned()));
     }
 
     #[test]

@@ -4,9 +4,11 @@ use serde::Serialize;
 use windlass_api::name::{ClusterName, NamespacedName};
 use windlass_api::version::VersionPrefix;
 use windlass_controller::reconcile::preview::Preview;
+use windlass_plan::change::{Classification, classify};
 use windlass_plan::check::{Finding, Severity};
 use windlass_plan::planner::Record;
-use windlass_plan::report::StageReport;
+use windlass_plan::report::{Report, StageReport, StageState, Wait};
+use windlass_plan::resolve::Refusal;
 use windlass_plan::step::Stage;
 use windlass_rehearse::preview::{self, Foreseen, preview};
 use windlass_rehearse::rehearsal::Request;
@@ -15,7 +17,9 @@ use windlass_runtime::chance::Seed;
 use crate::client::Connection;
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output::{self, Document, Format};
+use crate::release;
 use crate::snapshot;
+use crate::way::{self, Way};
 
 use super::block_on;
 use super::rehearse::restore;
@@ -62,20 +66,34 @@ impl Plan {
     }
 }
 
-/// Reads the clusters, then plans without them.
+/// Reads the clusters, then plans without them. Of a way that takes several updates it is the first that is planned.
 pub fn plan(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) -> Result<PlanReport, Failure> {
-    let (snapshot, namespace) = block_on(async {
+    let (snapshot, namespace, way) = block_on(async {
         let management = connection.open().await?;
-        management.cluster(cluster).await?;
-        Ok((snapshot::read(&management).await?, management.namespace))
+        let found = management.cluster(cluster).await?;
+        let releases = release::all(&management).await?;
+        let way = way::current(&found).ok().map(|from| Way::find(&found, &from, to, &releases));
+        Ok((snapshot::read(&management).await?, management.namespace, way))
     })?;
+    // What else is refused is refused by the API that would be asked, in its words.
+    let way = match way {
+        Some(Err(refusal)) if matches!(*refusal, Refusal::NoPath { .. }) => {
+            return Err(release::Error::from(refusal).into());
+        }
+        Some(Ok(way)) => Some(way).filter(Way::is_long),
+        Some(Err(_)) | None => None,
+    };
     // Nothing random happens before the first step.
     let seed = Seed(0);
     let world = restore(&snapshot, seed)?;
     let subject = NamespacedName { namespace, name: cluster.clone().into() };
-    let request = Request::new(subject, to.as_str(), seed, snapshot.taken_at);
+    let mut request = Request::new(subject, to.as_str(), seed, snapshot.taken_at);
+    if let Some((way, first)) = way.as_ref().and_then(|way| Some((way, way.hops.first()?))) {
+        request.to = first.to.to_string();
+        request.on_the_way_to = way.on_the_way_to(first).cloned();
+    }
     match preview(&world, &request).map_err(Error::Preview)? {
-        Foreseen::Planned(preview) => Ok(PlanReport::of(*preview, to)),
+        Foreseen::Planned(preview) => Ok(PlanReport::of(*preview, to, way)),
         Foreseen::Refused { why } => Err(Error::Refused { cluster: cluster.clone(), to: to.clone(), why }.into()),
     }
 }
@@ -92,12 +110,33 @@ pub struct PlanReport {
     to: String,
     /// Why that one.
     why: String,
+    /// The whole way, where this is only the first of several updates.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    way: Option<Way>,
     release_digest: String,
     /// What the whole update may do. It is what `ClusterUpdate.spec.envelopeDigest` will say.
     pub envelope_digest: String,
-    stages: Vec<StageReport>,
+    /// What sort of update it is, and what each field that differs would do.
+    change: Classification,
+    stages: Vec<StageForeseen>,
     exemptions: Vec<String>,
     findings: Vec<Finding>,
+}
+
+/// A stage of it: what it would change, and what it would wait for.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StageForeseen {
+    stage: Stage,
+    state: StageState,
+    changes: Vec<String>,
+    waits: Vec<Wait>,
+}
+
+impl StageForeseen {
+    fn of(report: &Report, stage: &StageReport) -> Self {
+        Self { stage: stage.stage, state: stage.state, changes: stage.changes.clone(), waits: report.waits(stage) }
+    }
 }
 
 /// An update.
@@ -108,10 +147,11 @@ struct Update {
 }
 
 impl PlanReport {
-    fn of(preview: Preview, hint: &VersionPrefix) -> Self {
+    fn of(preview: Preview, hint: &VersionPrefix, way: Option<Way>) -> Self {
         let Preview { input, planned, findings } = preview;
         let to = &input.target.release.distribution;
         let why = match (hint.is_all_of(to), hint.matches(to)) {
+            _ if way.as_ref().is_some_and(|way| way.to != *to) => format!("it is on the way to {hint}"),
             (true, _) => format!("{hint} was asked for"),
             (false, true) => format!("{hint} was asked for, and this is the newest release that begins so"),
             (false, false) => format!("the update to it is not done yet; {hint} would come after it"),
@@ -120,16 +160,19 @@ impl PlanReport {
             Some(Record::Begin { name, from, .. }) => Some(Update { name: name.to_string(), from: from.distribution }),
             Some(Record::Resumed | Record::Succeeded | Record::Failed { .. }) | None => None,
         };
+        let report = planned.report;
         Self {
             cluster: input.target.cluster.name.to_string(),
             namespace: input.target.cluster.namespace.to_string(),
             update,
             to: to.to_string(),
             why,
+            change: classify(&input.target, &input.inventory),
+            way,
             release_digest: planned.envelope.release_digest.clone(),
             envelope_digest: planned.envelope.digest(),
-            stages: planned.report.stages,
-            exemptions: planned.report.exemptions,
+            stages: report.stages.iter().map(|stage| StageForeseen::of(&report, stage)).collect(),
+            exemptions: report.exemptions,
             findings,
         }
     }
@@ -145,6 +188,7 @@ impl PlanReport {
         }
         let from = self.update.as_ref().map(|update| format!("{} -> ", update.from)).unwrap_or_default();
         let mut lines = vec![format!("Plan {}: {from}{}", self.cluster, self.to), format!("  why: {}", self.why)];
+        lines.extend(self.way.as_ref().map(|way| format!("  way: {way}")));
         for (stage, number) in self.stages.iter().zip(1..) {
             lines.extend(stage_lines(number, stage));
         }
@@ -168,7 +212,7 @@ impl PlanReport {
     fn summary(&self) -> String {
         let of = |stage: Stage| self.stages.iter().filter(move |report| report.stage == stage);
         let count = |stage| of(stage).map(|report| report.changes.len()).sum::<usize>();
-        let held = self.stages.iter().filter(|stage| !stage.blocked.is_empty() && !stage.changes.is_empty()).count();
+        let held = self.stages.iter().filter(|stage| !stage.waits.is_empty() && !stage.changes.is_empty()).count();
         format!(
             "Plan: {} of packages, {} of the control plane, {} of the workers; {held} of {} stages would wait first.",
             changes(count(Stage::Packages)),
@@ -186,13 +230,17 @@ fn changes(count: usize) -> String {
     }
 }
 
-fn stage_lines(number: u32, stage: &StageReport) -> Vec<String> {
+fn stage_lines(number: u32, stage: &StageForeseen) -> Vec<String> {
     let mut lines = vec![format!("\n{number} {}", stage.stage)];
     if stage.changes.is_empty() {
         lines.push("  nothing to change".to_owned());
     }
     lines.extend(stage.changes.iter().map(|change| format!("  {change}")));
-    lines.extend(stage.blocked.iter().map(|blocked| format!("  waits: {blocked}")));
+    lines.extend(stage.waits.iter().flat_map(|wait| {
+        let since = wait.since.map(|since| format!(" (since {since:.0})")).unwrap_or_default();
+        let why = format!("  waits: {}{since}", wait.message);
+        [Some(why), wait.way_out.as_ref().map(|way_out| format!("    way out: {way_out}"))].into_iter().flatten()
+    }));
     lines
 }
 

@@ -1,9 +1,11 @@
 //! `windlass rehearse`: the whole upgrade, before it is begun, in a world of its own.
 
+use serde::Serialize;
 use windlass_api::name::{ClusterName, NamespacedName};
 use windlass_api::version::VersionPrefix;
 use windlass_plan::gate::Gate;
-use windlass_rehearse::rehearsal::{self, Rehearsal, Request, Verdict, rehearse};
+use windlass_rehearse::crash::Crashes;
+use windlass_rehearse::rehearsal::{self, Rehearsal, Request, Verdict, hold, rehearse};
 use windlass_rehearse::snapshot::{RestoreError, Snapshot};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
@@ -13,7 +15,9 @@ use windlass_sim::world::{Settings, World};
 use crate::client::Connection;
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output::{self, Document, Format};
+use crate::release;
 use crate::snapshot;
+use crate::way::{self, Way};
 
 use super::block_on;
 
@@ -42,30 +46,64 @@ pub struct Rehearse {
 }
 
 impl Rehearse {
-    /// Reads the clusters, then rehearses without them.
+    /// Reads the clusters, then rehearses without them: one update, or one after the other where it takes several.
     pub fn run(self) -> Result<Exit, Failure> {
-        let (snapshot, namespace) = block_on(async {
+        let (snapshot, namespace, way) = block_on(async {
             let management = self.connection.open().await?;
-            management.cluster(&self.cluster).await?;
-            Ok((snapshot::read(&management).await?, management.namespace))
+            let found = management.cluster(&self.cluster).await?;
+            let releases = release::all(&management).await?;
+            let way = way::current(&found).ok().and_then(|from| Way::find(&found, &from, &self.to, &releases).ok());
+            Ok((snapshot::read(&management).await?, management.namespace, way))
         })?;
         let seed = Seed(self.seed);
         let world = restore(&snapshot, seed)?;
         let cluster = NamespacedName { namespace, name: self.cluster.clone().into() };
         let mut request = Request::new(cluster, self.to.as_str(), seed, snapshot.taken_at);
         request.without_gates = self.without_gate;
-        let rehearsal = rehearse(&world, &request).map_err(Error::Rehearse)?;
-        let exit = exit(&rehearsal);
+        let rehearsals = match way.filter(Way::is_long) {
+            Some(way) => along(&way, world, &request)?,
+            None => vec![rehearse(&world, &request).map_err(Error::Rehearse)?],
+        };
+        let exit = rehearsals.iter().map(exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done);
         if let Some(format) = self.output {
-            output::document(format, &Document::new("RehearsalReport", rehearsal))?;
+            match rehearsals.as_slice() {
+                [one] => output::document(format, &Document::new("RehearsalReport", one))?,
+                items => output::document(format, &Document::new("RehearsalReportList", RehearsalList { items }))?,
+            }
             return Ok(exit);
         }
-        output::data(&rehearsal.text())?;
+        let texts: Vec<String> = rehearsals.iter().map(Rehearsal::text).collect();
+        output::data(&texts.join("\n"))?;
         if exit == Exit::Done {
             output::note(&format!("Next: windlass upgrade {} --to {}", self.cluster, self.to));
         }
         Ok(exit)
     }
+}
+
+/// What `rehearse -o` writes of a way that takes several updates.
+#[derive(Serialize)]
+struct RehearsalList<'a> {
+    items: &'a [Rehearsal],
+}
+
+/// Rehearses one update after the other, each in the World that the one before it left; no further than all goes well.
+fn along(way: &Way, mut world: World, request: &Request) -> Result<Vec<Rehearsal>, Error> {
+    let mut rehearsals: Vec<Rehearsal> = Vec::new();
+    let mut request = request.clone();
+    for hop in &way.hops {
+        request.to = hop.to.to_string();
+        request.on_the_way_to = way.on_the_way_to(hop).cloned();
+        let ended = hold(&world, &request, Crashes::none()).map_err(Error::Rehearse)?;
+        world = ended.world;
+        request.at = world.settings().clock.now();
+        let reached = exit(&ended.rehearsal) == Exit::Done;
+        rehearsals.push(ended.rehearsal);
+        if !reached {
+            break;
+        }
+    }
+    Ok(rehearsals)
 }
 
 /// A World with what was read in it. Nothing runs there.

@@ -1,15 +1,14 @@
 //! `windlass release`: which releases there are, and how to get from one to another.
 
 use serde::Serialize;
-use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::ClusterName;
-use windlass_api::version::{KubernetesVersion, VersionPrefix};
-use windlass_plan::resolve;
+use windlass_api::version::VersionPrefix;
 
 use crate::client::{self, Connection, Management};
-use crate::error::{Exit, Explained, Failure, Kind};
+use crate::error::{Exit, Failure};
 use crate::output::{self, Document, Format};
 use crate::release::{self, Summary};
+use crate::way::{self, Way};
 
 /// Show the releases that clusters can have
 #[derive(clap::Subcommand)]
@@ -97,9 +96,8 @@ pub struct Path {
 #[derive(Serialize)]
 struct ReleasePath {
     cluster: ClusterName,
-    from: KubernetesVersion,
-    to: KubernetesVersion,
-    steps: Vec<KubernetesVersion>,
+    #[serde(flatten)]
+    way: Way,
 }
 
 impl Path {
@@ -107,11 +105,9 @@ impl Path {
         let management = self.connection.open().await?;
         let cluster = management.cluster(&self.cluster).await?;
         let releases = release::all(&management).await?;
-        let from = current(&cluster)?;
-        let to = resolve::newest(&self.to, &releases).map_err(release::Error::from)?.distribution.clone();
-        let steps = resolve::path(&from, &to, &releases).map_err(release::Error::from)?;
-        let steps = steps.into_iter().map(|release| release.distribution.clone()).collect();
-        let path = ReleasePath { cluster: self.cluster, from, to, steps };
+        let from = way::current(&cluster)?;
+        let way = Way::find(&cluster, &from, &self.to, &releases).map_err(release::Error::from)?;
+        let path = ReleasePath { cluster: self.cluster, way };
         match self.output {
             Some(format) => output::document(format, &Document::new("ReleasePath", path))?,
             None => path.print()?,
@@ -122,41 +118,12 @@ impl Path {
 
 impl ReleasePath {
     fn print(&self) -> Result<(), output::Error> {
-        let Some(first) = self.steps.first() else {
-            output::say(&format!("{} is at {} already.", self.cluster, self.to));
+        if self.way.hops.is_empty() {
+            output::say(&format!("{} is at {} already.", self.cluster, self.way.to));
             return Ok(());
-        };
-        let from = [&self.from].into_iter().chain(&self.steps);
-        let rows = from
-            .zip(&self.steps)
-            .zip(1..)
-            .map(|((from, to), step): (_, u32)| vec![step.to_string(), from.to_string(), to.to_string()]);
-        output::data(&output::table(&["STEP", "FROM", "TO"], rows))?;
-        output::note(&format!("Next: windlass plan {} --to {first}", self.cluster));
+        }
+        output::data(&self.way.table())?;
+        output::note(&format!("Next: windlass plan {} --to {}", self.cluster, self.way.to));
         Ok(())
-    }
-}
-
-/// The release that a cluster was resolved to.
-pub fn current(cluster: &TanzuKubernetesCluster) -> Result<KubernetesVersion, Unresolved> {
-    let name = || cluster.metadata.name.clone().unwrap_or_default();
-    let text = cluster.spec.distribution.full_version.as_deref();
-    text.and_then(|text| text.parse().ok()).ok_or_else(|| Unresolved { cluster: name() })
-}
-
-/// A cluster without a release has no way to another.
-#[derive(Debug, thiserror::Error)]
-#[error("the cluster {cluster} has no release: spec.distribution.fullVersion is not a version")]
-pub struct Unresolved {
-    cluster: String,
-}
-
-impl Explained for Unresolved {
-    fn kind(&self) -> Kind {
-        Kind::User
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(format!("windlass status {}", self.cluster))
     }
 }

@@ -311,7 +311,8 @@ impl UpdateReport {
         let rows = self.stages.iter().flat_map(|stage| {
             let took = stage.seconds.map(|seconds| output::took(SignedDuration::from_secs(seconds)));
             let lines = stage.waiting_for.iter().flat_map(|waiting| {
-                let why = format!("{}: {}", waiting.object, waiting.message);
+                let since = waiting.since.as_ref().map(|since| format!(" (since {since})")).unwrap_or_default();
+                let why = format!("{}: {}{since}", waiting.object, waiting.message);
                 [Some(why), waiting.way_out.as_ref().map(|way_out| format!("  way out: {way_out}"))]
             });
             let mut waiting = lines.flatten();

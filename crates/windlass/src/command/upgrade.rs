@@ -1,26 +1,31 @@
-//! `windlass upgrade`: the one write by which an upgrade begins.
+//! `windlass upgrade`: the one write by which an upgrade begins, or one after the other where it takes several.
 
 use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
 
 use kube::api::{Patch, PatchParams};
 use serde::Serialize;
 use serde_json::json;
+use windlass_api::annotation;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::ClusterName;
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
+use windlass_plan::resolve::Refusal;
 
 use crate::client::{self, Connection, FIELD_MANAGER, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output::{self, Document, Format};
+use crate::release;
 use crate::wait::Patience;
+use crate::way::{self, Way, WayHop};
 
 use super::block_on;
 use super::plan::plan;
-use super::release::current;
 
 /// Upgrade a cluster to a release
 ///
 /// Sets the version of the cluster; the controllers do the rest: packages, then the control plane, then the workers.
+/// A release that is several minors ahead is reached by one update after the other; workers are replaced only where they
+/// would be left too far behind, and in the end. Whoever is interrupted types the same again.
 /// Without --yes the upgrade is shown, and a person is asked.
 #[derive(clap::Args)]
 pub struct Upgrade {
@@ -29,9 +34,12 @@ pub struct Upgrade {
     /// The release, or the beginning of its version
     #[arg(long, value_name = "RELEASE")]
     to: VersionPrefix,
-    /// Only if this is still what would be done: the envelope that `plan` printed
+    /// Only if this is still what would be done: the envelope that `plan` printed. No more is done than what it is about
     #[arg(long, value_name = "DIGEST")]
     envelope: Option<String>,
+    /// Show what would be done, and do nothing
+    #[arg(long)]
+    dry_run: bool,
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
@@ -48,8 +56,8 @@ pub struct Upgrade {
 #[derive(Serialize)]
 struct UpgradeReport<'a> {
     cluster: &'a ClusterName,
-    from: &'a KubernetesVersion,
-    to: &'a KubernetesVersion,
+    #[serde(flatten)]
+    way: &'a Way,
     outcome: Outcome,
 }
 
@@ -58,7 +66,10 @@ struct UpgradeReport<'a> {
 #[serde(rename_all = "camelCase")]
 enum Outcome {
     NothingToDo,
+    DryRun,
     Begun,
+    /// The first of several updates is done, and no more was agreed on.
+    FirstHop,
     Succeeded,
 }
 
@@ -76,64 +87,155 @@ impl Upgrade {
 
     async fn begin(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
-        let from = current(&management.cluster(&self.cluster).await?)?;
-        let to = current(&self.patch(&management, true).await?)?;
-        management.warnings().iter().for_each(|warning| output::warning(warning));
-        if from == to {
-            return self.tell(&from, &to, Outcome::NothingToDo);
+        let cluster = management.cluster(&self.cluster).await?;
+        let from = way::current(&cluster)?;
+        let releases = release::all(&management).await?;
+        match Way::find(&cluster, &from, &self.to, &releases) {
+            Ok(way) if way.is_long() => self.go(&management, &cluster, &way).await,
+            Err(refusal) if matches!(*refusal, Refusal::NoPath { .. }) => Err(release::Error::from(refusal).into()),
+            // One ordinary update: what it leads to, and whether it may be, is for the server to say.
+            Ok(_) | Err(_) => self.go_at_once(&management, from).await,
+        }
+    }
+
+    /// One update.
+    async fn go_at_once(&self, management: &Management, from: KubernetesVersion) -> Result<Exit, Failure> {
+        let wish = Wish { version: self.to.as_str(), full_version: None, on_the_way_to: None };
+        let to = way::current(&self.patch(management, &wish, true).await?)?;
+        tell_warnings(management);
+        let hops = if from == to { Vec::new() } else { vec![WayHop { to: to.clone(), workers: true }] };
+        let way = Way { from, to, hops };
+        if way.hops.is_empty() {
+            return self.tell(&way, Outcome::NothingToDo);
+        }
+        if self.dry_run {
+            return self.tell(&way, Outcome::DryRun);
         }
         if !self.yes {
-            self.ask(&from, &to)?;
+            self.ask(&way)?;
         }
-        let begun = self.patch(&management, false).await?;
-        management.warnings().iter().for_each(|warning| output::warning(warning));
+        let begun = self.patch(management, &wish, false).await?;
+        tell_warnings(management);
+        self.end(management, &way, &begun).await
+    }
+
+    /// Several updates, one after the other. The last is waited for only if that is wanted.
+    async fn go(&self, management: &Management, cluster: &TanzuKubernetesCluster, way: &Way) -> Result<Exit, Failure> {
+        output::say(&way.table());
+        let [first, rest @ ..] = way.hops.as_slice() else { return self.tell(way, Outcome::NothingToDo) };
+        self.patch(management, &self.wish(way, first), true).await?;
+        tell_warnings(management);
+        if self.dry_run {
+            return self.tell(way, Outcome::DryRun);
+        }
+        if !self.yes {
+            self.ask(way)?;
+        }
+        // What was begun before is brought to its end first.
+        if way::waits(cluster, &way.from).is_some() {
+            let generation = cluster.metadata.generation.unwrap_or_default();
+            self.patience.wait_anyway(management, &self.cluster, generation).await?;
+        }
+        let mut begun = self.patch(management, &self.wish(way, first), false).await?;
+        tell_warnings(management);
+        for hop in rest {
+            let generation = begun.metadata.generation.unwrap_or_default();
+            self.patience.wait_anyway(management, &self.cluster, generation).await?;
+            // What was reviewed is what is done: the plan was one of the first update.
+            if self.envelope.is_some() {
+                return self.tell(way, Outcome::FirstHop);
+            }
+            begun = self.patch(management, &self.wish(way, hop), false).await?;
+            tell_warnings(management);
+        }
+        self.end(management, way, &begun).await
+    }
+
+    async fn end(&self, management: &Management, way: &Way, begun: &TanzuKubernetesCluster) -> Result<Exit, Failure> {
         let generation = begun.metadata.generation.unwrap_or_default();
-        if self.patience.wait(&management, &self.cluster, generation).await?.is_some() {
-            return self.tell(&from, &to, Outcome::Succeeded);
+        if self.patience.wait(management, &self.cluster, generation).await?.is_some() {
+            return self.tell(way, Outcome::Succeeded);
         }
         output::note(&format!("Next: windlass status {} --watch", self.cluster));
-        self.tell(&from, &to, Outcome::Begun)
+        self.tell(way, Outcome::Begun)
+    }
+
+    /// What is asked of the cluster at a hop. The last is asked for in the words of the person.
+    fn wish<'a>(&'a self, way: &'a Way, hop: &'a WayHop) -> Wish<'a> {
+        Wish {
+            version: if hop.to == way.to { self.to.as_str() } else { hop.to.as_str() },
+            full_version: Some(&hop.to),
+            on_the_way_to: way.on_the_way_to(hop),
+        }
     }
 
     /// A hint is resolved anew only where the full version is taken away with it.
-    async fn patch(&self, management: &Management, dry_run: bool) -> Result<TanzuKubernetesCluster, client::Error> {
-        let patch = json!({"spec": {"distribution": {"version": self.to.as_str(), "fullVersion": null}}});
+    async fn patch(
+        &self,
+        management: &Management,
+        wish: &Wish<'_>,
+        dry_run: bool,
+    ) -> Result<TanzuKubernetesCluster, client::Error> {
+        let distribution = json!({"version": wish.version, "fullVersion": wish.full_version});
+        let annotations = json!({annotation::ON_THE_WAY_TO.name: wish.on_the_way_to});
+        let patch = json!({"metadata": {"annotations": annotations}, "spec": {"distribution": distribution}});
         let field_manager = Some(FIELD_MANAGER.to_owned());
         let parameters = PatchParams { dry_run, field_manager, ..PatchParams::default() };
         let api = management.api::<TanzuKubernetesCluster>();
         let patched = api.patch(self.cluster.as_str(), &parameters, &Patch::Merge(patch)).await;
-        patched.map_err(client::Error::while_trying(&format!("upgrade {} to {}", self.cluster, self.to)))
+        patched.map_err(client::Error::while_trying(&format!("upgrade {} to {}", self.cluster, wish.version)))
     }
 
     /// Nobody is there to answer where standard input is no terminal: then it is a refusal, never a wait.
-    fn ask(&self, from: &KubernetesVersion, to: &KubernetesVersion) -> Result<(), Error> {
+    fn ask(&self, way: &Way) -> Result<(), Error> {
+        let Way { from, to, hops } = way;
         let refused = |asked| Error::NotConfirmed { cluster: self.cluster.clone(), to: to.clone(), asked };
         if !io::stdin().is_terminal() {
             return Err(refused(false));
         }
         let mut stderr = io::stderr().lock();
-        let question = write!(stderr, "Upgrade {} from {from} to {to}? [y/N] ", self.cluster);
+        let steps = if hops.len() > 1 { format!(", by {} updates", hops.len()) } else { String::new() };
+        let question = write!(stderr, "Upgrade {} from {from} to {to}{steps}? [y/N] ", self.cluster);
         let mut answer = String::new();
         let read = question.and_then(|()| stderr.flush()).and_then(|()| io::stdin().lock().read_line(&mut answer));
         read.map_err(Error::Terminal)?;
         if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { Err(refused(true)) }
     }
 
-    fn tell(&self, from: &KubernetesVersion, to: &KubernetesVersion, outcome: Outcome) -> Result<Exit, Failure> {
-        let cluster = &self.cluster;
+    fn tell(&self, way: &Way, outcome: Outcome) -> Result<Exit, Failure> {
+        let (cluster, Way { from, to, hops }) = (&self.cluster, way);
         match self.output {
             Some(format) => {
-                let report = UpgradeReport { cluster, from, to, outcome };
+                let report = UpgradeReport { cluster, way, outcome };
                 output::document(format, &Document::new("UpgradeReport", report))?;
             }
             None => output::data(&match outcome {
                 Outcome::NothingToDo => format!("cluster {cluster} is asked to be at {to} already"),
+                Outcome::DryRun => format!("cluster {cluster} upgraded (dry run): {from} to {to}"),
                 Outcome::Begun => format!("cluster {cluster} is being upgraded: {from} to {to}"),
+                Outcome::FirstHop => {
+                    let at = hops.first().map_or(from, |hop| &hop.to);
+                    format!("cluster {cluster} is upgraded: {from} to {at}, on its way to {to}")
+                }
                 Outcome::Succeeded => format!("cluster {cluster} is upgraded: {from} to {to}"),
             })?,
         }
+        if let Outcome::FirstHop = outcome {
+            output::note(&format!("Next: windlass plan {cluster} --to {to}"));
+        }
         Ok(Exit::Done)
     }
+}
+
+/// What is asked of a cluster, in one write.
+struct Wish<'a> {
+    version: &'a str,
+    full_version: Option<&'a KubernetesVersion>,
+    on_the_way_to: Option<&'a KubernetesVersion>,
+}
+
+fn tell_warnings(management: &Management) {
+    management.warnings().iter().for_each(|warning| output::warning(warning));
 }
 
 /// Nobody said yes, or not to this.

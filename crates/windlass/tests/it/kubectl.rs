@@ -71,6 +71,7 @@ topics![
     events,
     explain,
     get,
+    hops["--speed", "600"],
     label,
     nodes,
     patch,

@@ -1,0 +1,129 @@
+//! The way of a cluster to a release: where it is, and the updates that lead on from there.
+//!
+//! Nothing about a way is kept anywhere: whoever was interrupted asks again, and gets what is left of it.
+
+use std::fmt;
+
+use serde::Serialize;
+use windlass_api::annotation;
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::version::{KubernetesVersion, VersionPrefix};
+use windlass_plan::release::Release;
+use windlass_plan::resolve::{self, Hop, Position, Refusal};
+
+use crate::error::{Explained, Kind};
+use crate::output;
+
+/// The way of a cluster to a release.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Way {
+    /// What the cluster is asked to be now.
+    pub from: KubernetesVersion,
+    /// What it is to be in the end.
+    pub to: KubernetesVersion,
+    /// What it is updated to, one after the other. Empty if there is nothing to do.
+    pub hops: Vec<WayHop>,
+}
+
+/// One update on the way.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct WayHop {
+    /// The release.
+    pub to: KubernetesVersion,
+    /// Whether the workers are led there, too. Where not, they keep what they have.
+    pub workers: bool,
+}
+
+impl Way {
+    /// The way to the newest release that begins like this.
+    pub fn find(
+        cluster: &TanzuKubernetesCluster,
+        from: &KubernetesVersion,
+        to: &VersionPrefix,
+        releases: &[Release],
+    ) -> Result<Self, Box<Refusal>> {
+        let to = match resolve::newest(to, releases) {
+            Ok(release) => release,
+            // A release that is not for hints can still be named.
+            Err(refusal) => {
+                to.as_str().parse().ok().and_then(|full| resolve::exact(&full, releases).ok()).ok_or(refusal)?
+            }
+        };
+        let kept = waits(cluster, from);
+        let workers = kept.as_ref().unwrap_or(from);
+        // A release that is gone is known by its version alone.
+        let known = |version| resolve::exact(version, releases).ok();
+        let (here, oldest) = (known(from), known(workers));
+        let position = Position {
+            control_plane: here.as_ref().map_or(from as &dyn resolve::Versioned, |release| release),
+            workers: Some(oldest.as_ref().map_or(workers as &dyn resolve::Versioned, |release| release)),
+        };
+        let hops = resolve::hops(position, &to.distribution, releases).map_err(Box::new)?;
+        let hop = |hop: &Hop<'_, Release>| WayHop { to: hop.release.distribution.clone(), workers: hop.workers };
+        Ok(Self { from: from.clone(), to: to.distribution.clone(), hops: hops.iter().map(hop).collect() })
+    }
+
+    /// Whether it takes more than one ordinary update to go it: there are several, or the workers were left behind before.
+    pub fn is_long(&self) -> bool {
+        self.hops.len() > 1 || self.hops.iter().any(|hop| hop.to == self.from)
+    }
+
+    /// What a cluster is told at a hop where its workers wait.
+    pub fn on_the_way_to(&self, hop: &WayHop) -> Option<&KubernetesVersion> {
+        (!hop.workers).then_some(&self.to)
+    }
+
+    /// The way as a table.
+    pub fn table(&self) -> String {
+        let from = [&self.from].into_iter().chain(self.hops.iter().map(|hop| &hop.to));
+        let rows = from.zip(&self.hops).zip(1..).map(|((from, hop), step): (_, u32)| {
+            let workers = if hop.workers { "too" } else { "wait" };
+            vec![step.to_string(), from.to_string(), hop.to.to_string(), workers.to_owned()]
+        });
+        output::table(&["STEP", "FROM", "TO", "WORKERS"], rows)
+    }
+}
+
+/// As a line: `v1.15.5 -> v1.16.8 (workers wait) -> v1.17.4`.
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.from)?;
+        for hop in &self.hops {
+            write!(f, " -> {}{}", hop.to, if hop.workers { "" } else { " (workers wait)" })?;
+        }
+        Ok(())
+    }
+}
+
+/// What the oldest machines have of a cluster that is at a hop, and whose workers may have been left behind.
+pub fn waits(cluster: &TanzuKubernetesCluster, at: &KubernetesVersion) -> Option<KubernetesVersion> {
+    let end = annotation::ON_THE_WAY_TO.get(cluster.metadata.annotations.as_ref()?).ok()??;
+    let oldest: KubernetesVersion = cluster.status.as_ref()?.version.as_deref()?.parse().ok()?;
+    (end > *at).then_some(oldest)
+}
+
+/// The release that a cluster was resolved to.
+pub fn current(cluster: &TanzuKubernetesCluster) -> Result<KubernetesVersion, Unresolved> {
+    let name = || cluster.metadata.name.clone().unwrap_or_default();
+    let text = cluster.spec.distribution.full_version.as_deref();
+    text.and_then(|text| text.parse().ok()).ok_or_else(|| Unresolved { cluster: name() })
+}
+
+/// A cluster without a release has no way to another.
+#[derive(Debug, thiserror::Error)]
+#[error("the cluster {cluster} has no release: spec.distribution.fullVersion is not a version")]
+pub struct Unresolved {
+    cluster: String,
+}
+
+impl Explained for Unresolved {
+    fn kind(&self) -> Kind {
+        Kind::User
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(format!("windlass status {}", self.cluster))
+    }
+}
