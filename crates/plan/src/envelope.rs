@@ -222,7 +222,10 @@ impl Ends<'_> {
     }
 
     fn replace_control_plane(&self) -> bool {
-        self.from.is_some_and(|from| self.is_other(&from.control_plane, &self.to.control_plane))
+        let is_one = |role: &String| role.starts_with(role::CONTROL_PLANE);
+        self.from.is_some_and(|from| {
+            self.is_other(&from.control_plane, &self.to.control_plane) || from.outdated.iter().any(is_one)
+        })
     }
 
     /// Whether a pool gets other machines, or its first.
@@ -235,7 +238,9 @@ impl Ends<'_> {
             None => end.pools.is_empty().then(|| end.workers.clone()),
         };
         match (pool.version, found(from), found(&self.to)) {
-            (PoolVersion::Release, Some(from), Some(to)) => self.is_other(&from, &to),
+            (PoolVersion::Release, Some(machines), Some(to)) => {
+                self.is_other(&machines, &to) || from.outdated.contains(&role::pool(&pool.name))
+            }
             (PoolVersion::Release | PoolVersion::Kept, None, _) => true,
             (PoolVersion::Release, Some(_), None) | (PoolVersion::Kept, Some(_), _) => false,
         }

@@ -63,6 +63,10 @@ pub struct UpdateEnd {
     /// The pools whose machines keep the version that they have, because this end is only a hop.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept_pools: Vec<String>,
+    /// What would be made otherwise now, for no reason that is named above: an image has another name, or Windlass has other
+    /// defaults. By role: `control-plane/0`, `workers/default`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outdated: Vec<String>,
 }
 
 /// A pool of workers at one end of an update.

@@ -1,10 +1,12 @@
 //! The question that a plan answers: where the cluster is on which course.
 
+use std::collections::BTreeSet;
+
 use windlass_api::kind::cluster_update::UpdateEnd;
 use windlass_api::name::{Uid, UpdateId};
 
-use super::{PlanningInput, control_plane, kubeadm_control_plane, observed, topology, workers};
-use crate::change;
+use super::{PlanningInput, control_plane, kubeadm_control_plane, observed, role, topology, workers};
+use crate::change::{self, Effect};
 use crate::envelope::Envelope;
 use crate::gate::{self, Blocked, Gate, Gates};
 use crate::inventory::{ClusterState, Inventory, JobState, UpdateRecord, UpdateRecordState};
@@ -56,7 +58,8 @@ impl<'a> Case<'a> {
         let course = course(&scope, inventory);
         let (update, from) = match (course, last) {
             (Course::Begin { ordinal }, _) => {
-                (UpdateId::new(&target.cluster.uid, ordinal), observed::end(target.drive, inventory))
+                let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
+                (UpdateId::new(&target.cluster.uid, ordinal), from)
             }
             (Course::Running | Course::Failed | Course::Resume, Some(record)) => (record.id, Some(record.from.clone())),
             _ => (scope.update, observed::end(target.drive, inventory)),
@@ -177,6 +180,20 @@ fn course(scope: &Scope<'_>, inventory: &Inventory) -> Course {
         UpdateRecordState::Succeeded | UpdateRecordState::Failed if differs => next,
         UpdateRecordState::Succeeded | UpdateRecordState::Failed => Course::Steady,
     }
+}
+
+/// What has to be replaced although the ends are alike in all that they say: it is agreed on with them.
+fn with_outdated(mut end: UpdateEnd, target: &Target, inventory: &Inventory) -> UpdateEnd {
+    let mut foreseen = Envelope::of(target, Some(&end)).replaced;
+    // Where Cluster API rolls it, the control plane is one thing.
+    if foreseen.iter().any(|role| role.starts_with(role::CONTROL_PLANE)) {
+        foreseen.insert(role::CONTROL_PLANE.to_owned());
+    }
+    let changes = change::classify(target, inventory).changes.into_iter();
+    let replaced = changes.filter(|change| change.effect == Effect::Replaces).map(|change| change.role);
+    let outdated: BTreeSet<String> = replaced.filter(|role| !foreseen.contains(role)).collect();
+    end.outdated = outdated.into_iter().collect();
+    end
 }
 
 fn is_same_update(target: &Target, record: &UpdateRecord) -> bool {

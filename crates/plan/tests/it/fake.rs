@@ -399,9 +399,10 @@ impl Fake {
     }
 }
 
-/// The distribution on an image.
+/// The distribution on an image: what its name ends in.
 fn distribution_on(image: &str) -> KubernetesVersion {
-    image.trim_start_matches("photon-k8sd-").replacen("-vmware", "+vmware", 1).parse().unwrap()
+    let (_, version) = image.split_once("-k8sd-").unwrap();
+    version.replacen("-vmware", "+vmware", 1).parse().unwrap()
 }
 
 /// The numbers of a status.

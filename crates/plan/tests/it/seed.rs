@@ -44,6 +44,7 @@ const TABLE: &[(&str, &[Test])] = &[
             detection::another_storage_class_begins_an_update,
             detection::any_combination_of_changes_is_one_update,
             detection::an_image_that_was_renamed_begins_an_update,
+            detection::an_image_that_was_renamed_is_part_of_whatever_else_is_asked_for,
             detection::new_values_of_the_generator_begin_an_update,
         ],
     ),

@@ -12,7 +12,7 @@ use windlass_plan::target::Target;
 use super::{begins, changed, ends, reasons};
 use crate::fake::Fake;
 use crate::sample::{cluster, image, target};
-use crate::story::{checked_plan, running_cluster};
+use crate::story::{assert_at_rest, checked_plan, live, running_cluster};
 
 const OLD: &str = "v1.15.5+vmware.1-guest.1";
 const NEW: &str = "v1.16.7+vmware.1-guest.1";
@@ -118,8 +118,7 @@ pub fn any_combination_of_changes_is_one_update() {
 #[test]
 pub fn an_image_that_was_renamed_begins_an_update() {
     let mut renamed = image("v1.15.5");
-    // The fake reads the distribution of a node from the name of its image; this one is of the same.
-    renamed.metadata.name = Some("photon-k8sd-v1.15.5-vmware.1-guest.1.b".to_owned());
+    renamed.metadata.name = Some("ubuntu-k8sd-v1.15.5-vmware.1-guest.1".to_owned());
     let release = Release::from_image(&renamed).unwrap();
     let mut fake = running_cluster(1, 1);
     fake.target = Target::new(&cluster(1, 1), release).unwrap();
@@ -127,6 +126,9 @@ pub fn an_image_that_was_renamed_begins_an_update() {
     assert_eq!(begins(&planned), Some((OLD, OLD)), "of the same distribution");
     assert_eq!(changed(&planned), MACHINES);
     assert!(planned.report.stages[1].changes[0].contains("imageName"), "{:?}", planned.report.stages[1].changes);
+    let story = live(&mut fake);
+    assert_eq!(story.matches("create Job").count(), 1, "{story}");
+    assert_at_rest(&fake);
 }
 
 fn change_bootstrap(inventory: &mut Inventory) {
@@ -143,6 +145,22 @@ pub fn new_values_of_the_generator_begin_an_update() {
     assert_eq!(begins(&planned), Some((OLD, OLD)), "of the same distribution");
     assert_eq!(changed(&planned), [Stage::Workers]);
     assert!(planned.report.stages[2].changes[0].contains("bootstrap"), "{:?}", planned.report.stages[2].changes);
+    let story = live(&mut fake);
+    assert_eq!(story.matches("create Job").count(), 0, "only workers are replaced: {story}");
+    assert_at_rest(&fake);
+}
+
+#[test]
+pub fn an_image_that_was_renamed_is_part_of_whatever_else_is_asked_for() {
+    let mut renamed = image("v1.15.5");
+    renamed.metadata.name = Some("ubuntu-k8sd-v1.15.5-vmware.1-guest.1".to_owned());
+    let mut fake = running_cluster(1, 1);
+    fake.target = Target::new(&cluster(1, 1), Release::from_image(&renamed).unwrap()).unwrap();
+    fake.target.pools[0].machines.class = "best-effort-xlarge".parse().unwrap();
+    let story = live(&mut fake);
+    assert_eq!(story.matches("record begin").count(), 1, "{story}");
+    assert_eq!(story.matches("create Job").count(), 1, "{story}");
+    assert_at_rest(&fake);
 }
 
 #[test]
