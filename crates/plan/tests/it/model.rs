@@ -31,7 +31,7 @@
 //! People delete a Job that failed, pause, unpause, and ask for any version and size. At most one thing is unwell at a time.
 //!
 //! `WINDLASS_MODEL=large cargo test --release -p windlass-plan --test it model -- --nocapture` lets two things be unwell at a
-//! time, and every version be asked for; that takes hours.
+//! time, and every version be asked for. How large that is has not been measured; a search ends at six million states.
 
 mod environment;
 mod era;
@@ -303,8 +303,14 @@ fn check_without(gate: Gate, case: &Case, rule: &str) {
     assert_eq!(rules, [rule], "without {gate}: {} states", found.states.len());
 }
 
+/// Most of the other gates are not missed alone: another one, or the order of the loop, forbids the same. Each has a test of its
+/// own.
 #[test]
 fn without_a_gate_a_rule_is_broken() {
+    check_without(Gate::VersionPath, &one_and_one(OLD), "V8");
+    check_without(Gate::EtcdQuorum, &one_and_one(OLD), "E2");
+    check_without(Gate::LeaderMovesFirst, &one_and_one(OLD), "E6");
+    check_without(Gate::OneMachineAtATime, &growing(OLD), "C1");
     check_without(Gate::PackagesFirst, &one_and_one(OLD), "D1");
     check_without(Gate::WorkerOrder, &one_and_one(OLD), "D2");
     check_without(Gate::NotPaused, &one_and_one(OLD), "D4");
@@ -321,7 +327,6 @@ fn which_gates_are_missed() {
         ("after an update", after_an_update()),
         ("1+1, 1.31", one_and_one(NEW)),
         ("left behind", left_behind()),
-        ("3+1, 1.15", three_and(1, OLD)),
     ];
     for gate in Gate::ALL {
         for (name, case) in &cases {
