@@ -316,26 +316,3 @@ fn without_a_gate_a_rule_is_broken() {
     check_without(Gate::NotPaused, &one_and_one(OLD), "D4");
     check_without(Gate::CertificatesPresent, &one_and_one(OLD), "C9");
 }
-
-/// Which gates the search can tell the lack of: `cargo test -p windlass-plan --test it model -- --ignored --nocapture`.
-#[test]
-#[ignore = "it takes long, and its answer is the table above"]
-fn which_gates_are_missed() {
-    let cases = [
-        ("1+1, 1.15", one_and_one(OLD)),
-        ("growing", growing(OLD)),
-        ("after an update", after_an_update()),
-        ("1+1, 1.31", one_and_one(NEW)),
-        ("left behind", left_behind()),
-    ];
-    for gate in Gate::ALL {
-        for (name, case) in &cases {
-            let found = case.run(Gates::without(&[gate]), &EXEMPTIONS, true);
-            let rules: Vec<&str> = found.breaches.keys().map(|(rule, _)| *rule).collect();
-            println!("without {gate}: {rules:?} in {name} after {} states", found.states.len());
-            if !rules.is_empty() {
-                break;
-            }
-        }
-    }
-}
