@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use windlass_api::kind::tanzu::Phase;
 use windlass_api::name::AddonName;
-use windlass_api::version::{KubernetesVersion, facts};
+use windlass_api::version::facts;
 
 use crate::gate::Blocked;
 use crate::inventory::{UpdateRecordState, Waited};
@@ -168,12 +168,19 @@ fn exemptions(case: &Case<'_>) -> Vec<String> {
     if !case.joins_are_coming() {
         return exemptions;
     }
-    let from = case.from.as_ref().and_then(|from| from.kubernetes.parse::<KubernetesVersion>().ok());
+    // Of the API servers: a worker may be older than all of them.
+    let from = case.inventory.control_plane.machines.iter().map(|machine| &machine.version).min();
     if let Some(from) = from.filter(|from| from.minor() < to.minor()) {
         if !facts::kubelet_uses_local_api_server(to) {
             exemptions.push(format!(
                 "V1: while the control plane is replaced, kubelets of its new machines ({to}) may reach API servers of {from}; \
                  before 1.31 they know no other way, and no worker is replaced until all API servers are new"
+            ));
+        }
+        if !facts::managers_use_local_api_server(to) {
+            exemptions.push(format!(
+                "V4: while the control plane is replaced, controller manager and scheduler of its new machines ({to}) may reach \
+                 API servers of {from}; before 1.19.1 kubeadm gives them the address of the cluster, and one of each leads at a time"
             ));
         }
         let is_proxy = |addon: &AddonName| addon.as_str() == "kube-proxy";

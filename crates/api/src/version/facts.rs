@@ -29,6 +29,10 @@ pub const ETCD_LEARNER_SINCE: MinorVersion = minor(27);
 /// The kubelet of a control-plane machine speaks only to the API server beside it from here on.
 pub const LOCAL_API_SERVER_SINCE: MinorVersion = minor(31);
 
+/// Controller manager and scheduler of a control-plane machine speak only to the API server beside them from this patch on.
+/// In that minor kubeadm's first release still gave them the address of the cluster.
+const LOCAL_MANAGERS_SINCE: (MinorVersion, u64) = (minor(19), 1);
+
 /// Steps between minors of etcd for which the patch matters: from, to, and the least patch of every member before.
 const ETCD_FLOORS: [(MinorVersion, MinorVersion, u64); 1] =
     [(MinorVersion { major: 3, minor: 5 }, MinorVersion { major: 3, minor: 6 }, 32)];
@@ -111,6 +115,12 @@ pub fn kubelet_uses_local_api_server(version: &KubernetesVersion) -> bool {
     version.minor() >= LOCAL_API_SERVER_SINCE
 }
 
+/// Controller manager and scheduler of a control-plane machine speak only to the API server beside them, and never to an older
+/// one.
+pub fn managers_use_local_api_server(version: &KubernetesVersion) -> bool {
+    (version.minor(), version.patch()) >= LOCAL_MANAGERS_SINCE
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,6 +142,12 @@ mod tests {
         check(has_pod_security_policy, "v1.24.9", "v1.25.0");
         check(joins_etcd_as_learner, "v1.27.0", "v1.26.15");
         check(kubelet_uses_local_api_server, "v1.31.0", "v1.30.9");
+    }
+
+    #[test]
+    fn one_fact_changes_with_a_patch() {
+        check(managers_use_local_api_server, "v1.19.1+vmware.1", "v1.19.0");
+        check(managers_use_local_api_server, "v1.20.0", "v1.18.20");
     }
 
     #[test]

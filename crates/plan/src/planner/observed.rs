@@ -14,7 +14,9 @@ pub(super) fn end(drive: Drive, inventory: &Inventory) -> Option<UpdateEnd> {
     let machines = &inventory.control_plane.machines;
     let oldest = machines.iter().min_by_key(|machine| &machine.version)?;
     let versions = machines.iter().map(|machine| &machine.version);
-    let kubernetes = versions.chain(inventory.pools.values().map(|pool| &pool.version)).min()?;
+    let pools = inventory.pools.values().map(|pool| &pool.version);
+    let kubelets = workload.nodes.iter().map(|node| &node.kubelet);
+    let kubernetes = versions.chain(pools).chain(kubelets).min()?;
     let labelled = workload.nodes.iter().filter_map(|node| node.distribution.as_ref()).min();
     let distribution = match drive {
         Drive::Machines => labelled?,

@@ -341,8 +341,10 @@ fn check_exempt(from: &str, to: &str, ids: &[&str]) {
 
 #[test]
 fn exemptions_are_no_wider_than_the_versions_that_need_them() {
-    check_exempt("v1.15.5", "v1.16.7", &["V1", "V5", "E1"]);
+    check_exempt("v1.15.5", "v1.16.7", &["V1", "V4", "V5", "E1"]);
     check_exempt("v1.16.7", "v1.16.8", &["E1"]);
+    check_exempt("v1.18.8", "v1.19.0", &["V1", "V4", "V5", "E1"]);
+    check_exempt("v1.18.8", "v1.19.1", &["V1", "V5", "E1"]);
     check_exempt("v1.26.1", "v1.27.0", &["V1", "V5"]);
     check_exempt("v1.30.1", "v1.31.0", &["V5"]);
     check_exempt("v1.31.0", "v1.31.1", &[]);

@@ -82,6 +82,10 @@ impl Era {
         self.kubernetes(version).minor().minor
     }
 
+    pub fn minor_and_patch(&self, version: Version) -> (u64, u64) {
+        (self.minor(version), self.kubernetes(version).patch())
+    }
+
     /// Which release has this distribution.
     pub fn find(&self, distribution: &str) -> Version {
         let found = self.releases.iter().position(|release| release.distribution.as_str() == distribution);

@@ -17,8 +17,8 @@ pub type Id = &'static str;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exemption {
     pub rule: Id,
-    /// Only for versions below this minor of 1.
-    pub below: u64,
+    /// Only for versions below this minor and patch of 1.
+    pub below: (u64, u64),
     pub why: &'static str,
 }
 
@@ -27,20 +27,20 @@ pub struct Exemption {
 pub const EXEMPTIONS: [Exemption; 4] = [
     Exemption {
         rule: "V1",
-        below: 31,
+        below: (31, 0),
         why: "the kubelet of a new control-plane machine reaches older API servers through the address of the cluster",
     },
     Exemption {
         rule: "V4",
-        below: 20,
+        below: (19, 1),
         why: "kubeadm lets controller manager and scheduler use the address of the cluster, too",
     },
     Exemption {
         rule: "V5",
-        below: u64::MAX,
+        below: (u64::MAX, 0),
         why: "a new control-plane machine has only the new kube-proxy on its disk",
     },
-    Exemption { rule: "E1", below: 27, why: "kubeadm adds a member of etcd as a voter before it has started" },
+    Exemption { rule: "E1", below: (27, 0), why: "kubeadm adds a member of etcd as a voter before it has started" },
 ];
 
 /// A rule that was broken.
@@ -127,8 +127,8 @@ impl Event<'_> {
     }
 
     fn exemption(&self, rule: Id, version: Version) -> bool {
-        let minor = self.minor(version);
-        self.exemptions.iter().any(|exemption| exemption.rule == rule && minor < exemption.below)
+        let version = self.era.minor_and_patch(version);
+        self.exemptions.iter().any(|exemption| exemption.rule == rule && version < exemption.below)
     }
 
     /// The version of a machine of the control plane that was created, and the one it takes the place of.
@@ -189,7 +189,8 @@ fn v4_managers_are_close(event: &Event<'_>) -> Option<Breach> {
     let (oldest, newest) = (*servers.iter().min()?, *servers.iter().max()?);
     for (_, machine) in event.after.machines().filter(|(_, it)| it.serves()) {
         let minor = event.minor(machine.version);
-        let (oldest, newest) = if minor >= 20 { (minor, minor) } else { (oldest, newest) };
+        let is_local = event.era.minor_and_patch(machine.version) >= (19, 1);
+        let (oldest, newest) = if is_local { (minor, minor) } else { (oldest, newest) };
         if (minor > oldest || minor + 1 < newest) && !event.is_exempt("V4", machine.version) {
             return breach(
                 "V4",

@@ -241,6 +241,13 @@ fn workload(era: &Era, state: &State, names: Names) -> real::Workload {
     real::Workload::Reachable { nodes, addons: addons(era, state), etcd: members(era, state, names) }
 }
 
+/// How many nodes have this version: what is bound to it runs on them, and nowhere else.
+fn nodes_of(state: &State, version: Version) -> usize {
+    let control_plane = state.machines().filter(|(_, machine)| machine.is_node() && machine.version == version);
+    let workers = state.workers().filter(|worker| worker.life != WorkerLife::Joining && worker.version == version);
+    control_plane.count() + workers.count()
+}
+
 fn addons(era: &Era, state: &State) -> BTreeMap<AddonName, Vec<real::AddonObject>> {
     let object = |addon: &str, version: Version| {
         let addons = &era.releases[usize::from(version)].addons;
@@ -267,11 +274,12 @@ fn addons(era: &Era, state: &State) -> BTreeMap<AddonName, Vec<real::AddonObject
         if package != Package::Absent {
             let mut live = object("kube-proxy", version);
             live["metadata"]["generation"] = 1.into();
+            let nodes = nodes_of(state, version);
             live["status"] = json!({
                 "observedGeneration": u8::from(package != Package::Unseen),
-                "desiredNumberScheduled": 1,
-                "numberReady": u8::from(package != Package::Unwell),
-                "updatedNumberScheduled": 1,
+                "desiredNumberScheduled": nodes,
+                "numberReady": if package == Package::Unwell { 0 } else { nodes },
+                "updatedNumberScheduled": nodes,
             });
             add("kube-proxy", version, live);
         }
