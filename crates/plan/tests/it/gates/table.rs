@@ -49,7 +49,7 @@ fn every_rule_has_its_gates_or_a_test_that_it_cannot_be_broken() {
     for row in rows("## Rules") {
         let [id, kept_by, how] = row[..] else { panic!("{row:?}") };
         let gates: Vec<&str> = quoted(kept_by).collect();
-        assert_eq!(kept_by == "construction", gates.is_empty() && quoted(how).count() == 1, "{id}");
+        assert_eq!(kept_by == "construction", gates.is_empty() && quoted(how).next().is_some(), "{id}");
         for test in quoted(how) {
             assert!(TESTS.iter().any(|source| source.contains(&format!("fn {test}("))), "{id}: {test}");
         }
