@@ -20,6 +20,45 @@ pub struct Cache<K> {
 struct Objects<K> {
     readable: BTreeMap<Key, Arc<K>>,
     unreadable: BTreeMap<Key, String>,
+    /// Which group of its namespace an object is in, where that is asked for.
+    group: Option<Group<K>>,
+    /// What is readable, by namespace and group.
+    groups: BTreeMap<(Option<String>, String), BTreeMap<Key, Arc<K>>>,
+}
+
+/// The group that an object is in, if it is in any.
+pub type Group<K> = fn(&K) -> Option<&str>;
+
+impl<K> Objects<K> {
+    fn new(group: Option<Group<K>>) -> Self {
+        Self { readable: BTreeMap::new(), unreadable: BTreeMap::new(), group, groups: BTreeMap::new() }
+    }
+
+    fn insert(&mut self, key: Key, object: Arc<K>) -> Option<Arc<K>> {
+        let before = self.remove(&key);
+        if let Some(group) = self.group_of(&key, &object) {
+            self.groups.entry(group).or_default().insert(key.clone(), Arc::clone(&object));
+        }
+        self.readable.insert(key, object);
+        before
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Arc<K>> {
+        let before = self.readable.remove(key)?;
+        if let Some(group) = self.group_of(key, &before)
+            && let Some(members) = self.groups.get_mut(&group)
+        {
+            members.remove(key);
+            if members.is_empty() {
+                self.groups.remove(&group);
+            }
+        }
+        Some(before)
+    }
+
+    fn group_of(&self, key: &Key, object: &K) -> Option<(Option<String>, String)> {
+        Some((key.namespace.clone(), self.group?(object)?.to_owned()))
+    }
 }
 
 /// A full list, as it replaces what the cache held.
@@ -37,8 +76,11 @@ impl<K> Default for Listed<K> {
 
 impl<K> Cache<K> {
     pub(crate) fn new() -> Self {
-        let objects = Objects { readable: BTreeMap::new(), unreadable: BTreeMap::new() };
-        Self { objects: Arc::new(RwLock::new(objects)), seen: Arc::default() }
+        Self { objects: Arc::new(RwLock::new(Objects::new(None))), seen: Arc::default() }
+    }
+
+    pub(crate) fn grouped_by(group: Group<K>) -> Self {
+        Self { objects: Arc::new(RwLock::new(Objects::new(Some(group)))), seen: Arc::default() }
     }
 
     /// The object of this key.
@@ -61,6 +103,14 @@ impl<K> Cache<K> {
             .collect()
     }
 
+    /// The objects of one group in a namespace, ordered by name: none, unless the watch
+    /// [groups](crate::watch::Watch::grouped_by) them.
+    pub fn list_group(&self, namespace: &str, group: &str) -> Vec<Arc<K>> {
+        let objects = self.read();
+        let members = objects.groups.get(&(Some(namespace.to_owned()), group.to_owned()));
+        members.into_iter().flat_map(BTreeMap::values).cloned().collect()
+    }
+
     /// Objects that could not be read as this kind, and why. What the cache has of them, if anything, is what they were
     /// when they could last be read.
     pub fn unreadable(&self) -> BTreeMap<Key, String> {
@@ -81,7 +131,7 @@ impl<K> Cache<K> {
     pub(crate) fn apply(&self, key: Key, object: Arc<K>, revision: u64) -> Option<Arc<K>> {
         let mut objects = self.write();
         objects.unreadable.remove(&key);
-        let before = objects.readable.insert(key, object);
+        let before = objects.insert(key, object);
         self.seen.fetch_max(revision, Ordering::AcqRel);
         before
     }
@@ -90,7 +140,7 @@ impl<K> Cache<K> {
     pub(crate) fn delete(&self, key: &Key, revision: u64) -> Option<Arc<K>> {
         let mut objects = self.write();
         objects.unreadable.remove(key);
-        let before = objects.readable.remove(key);
+        let before = objects.remove(key);
         self.seen.fetch_max(revision, Ordering::AcqRel);
         before
     }
@@ -114,7 +164,11 @@ impl<K> Cache<K> {
             }
         }
         objects.unreadable = listed.unreadable;
-        let before = std::mem::replace(&mut objects.readable, listed.readable);
+        let before = std::mem::take(&mut objects.readable);
+        objects.groups.clear();
+        for (key, object) in listed.readable {
+            objects.insert(key, object);
+        }
         self.seen.store(listed.revision, Ordering::Release);
         before
     }
@@ -169,6 +223,26 @@ mod tests {
         assert_eq!(numbers(cache.list_in("a")), [3, 2]);
         assert!(cache.list_in("0").is_empty() && cache.list_in("d").is_empty());
         assert_eq!(cache.get(&key("c", "x")).as_deref(), Some(&4));
+    }
+
+    #[test]
+    fn objects_of_a_group_are_found_without_the_others() {
+        let cache = Cache::grouped_by(|number: &u32| if number.is_multiple_of(2) { Some("even") } else { None });
+        for (n, name) in (1..).zip(["d", "c", "b", "a"]) {
+            cache.apply(key("a", name), Arc::new(n), n.into());
+        }
+        assert_eq!(numbers(cache.list_group("a", "even")), [4, 2]);
+        assert!(cache.list_group("b", "even").is_empty() && cache.list_group("a", "odd").is_empty());
+        cache.apply(key("a", "c"), Arc::new(3), 5);
+        cache.apply(key("a", "d"), Arc::new(6), 6);
+        assert_eq!(numbers(cache.list_group("a", "even")), [4, 6]);
+        cache.delete(&key("a", "a"), 7);
+        assert_eq!(numbers(cache.list_group("a", "even")), [6]);
+        let readable = [(key("a", "x"), Arc::new(8)), (key("b", "x"), Arc::new(10))].into();
+        cache.replace(Listed { readable, unreadable: BTreeMap::new(), revision: 8 });
+        assert_eq!(numbers(cache.list_group("a", "even")), [8]);
+        assert_eq!(numbers(cache.list_group("b", "even")), [10]);
+        assert!(filled().list_group("a", "even").is_empty(), "nobody said what groups there are");
     }
 
     #[test]

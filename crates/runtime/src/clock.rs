@@ -20,6 +20,7 @@ enum Source {
     Wall,
     Virtual { base: Timestamp, origin: Instant },
     ByHand { base: Timestamp, elapsed_micros: Arc<AtomicU64> },
+    Bent { by: Box<Clock>, shows: Arc<dyn Fn(Timestamp) -> Timestamp + Send + Sync> },
 }
 
 impl Clock {
@@ -36,6 +37,12 @@ impl Clock {
         (Self(Source::ByHand { base, elapsed_micros }), hand)
     }
 
+    /// A clock that shows something else than this one does: to see what becomes of those whose clock is wrong.
+    #[must_use]
+    pub fn bent(&self, shows: impl Fn(Timestamp) -> Timestamp + Send + Sync + 'static) -> Self {
+        Self(Source::Bent { by: Box::new(self.clone()), shows: Arc::new(shows) })
+    }
+
     /// The machine's own clock.
     pub fn wall() -> Self {
         Self(Source::Wall)
@@ -47,6 +54,7 @@ impl Clock {
             Source::Wall => wall_now(),
             // Past the year 9999 the clock stands still: there is nothing later to show.
             Source::Virtual { base, origin } => base.checked_add(origin.elapsed()).unwrap_or(Timestamp::MAX),
+            Source::Bent { by, shows } => shows(by.now()),
             Source::ByHand { base, elapsed_micros } => {
                 let elapsed = Duration::from_micros(elapsed_micros.load(Ordering::Acquire));
                 base.checked_add(elapsed).unwrap_or(Timestamp::MAX)
@@ -102,6 +110,7 @@ impl fmt::Debug for Clock {
             Source::Wall => "Clock::wall",
             Source::Virtual { .. } => "Clock::virtual",
             Source::ByHand { .. } => "Clock::by_hand",
+            Source::Bent { .. } => "Clock::bent",
         })
     }
 }
@@ -131,6 +140,13 @@ mod tests {
         let clock = Clock::virtual_from(Timestamp::MAX);
         tokio::time::sleep(Duration::from_secs(1)).await;
         assert_eq!(clock.now(), Timestamp::MAX);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_bent_clock_shows_what_it_is_told_to_make_of_the_true_one() {
+        let clock = Clock::virtual_from(base()).bent(|now| now + jiff::SignedDuration::from_hours(1));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(clock.now().to_string(), "2026-01-01T01:00:01Z");
     }
 
     #[test]

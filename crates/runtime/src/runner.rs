@@ -116,10 +116,20 @@ pub struct Runner<K: Resource> {
 impl<K: Object> Runner<K> {
     /// A controller with this name, for the objects that this watch sees.
     pub fn new(name: &str, primary: Watch<K>, options: Options) -> Self {
+        Self::concerning(name, primary, options, |object| vec![Key::of(object)])
+    }
+
+    /// The same where a change of one object concerns others, too, or others only: `map` names them.
+    pub fn concerning(
+        name: &str,
+        primary: Watch<K>,
+        options: Options,
+        map: impl Fn(&K) -> Vec<Key> + Send + 'static,
+    ) -> Self {
         let (kind, cache) = (primary.kind.clone(), primary.cache());
         let name = name.to_owned();
         let runner = Self { name, options, kind, primary: cache, watches: Vec::new(), inputs: SelectAll::new() };
-        runner.watches(primary, |object| vec![Key::of(object)])
+        runner.watches(primary, map)
     }
 
     /// Also looks at an object again when something that it is the controller of changes. Where `K` is dynamic, it is

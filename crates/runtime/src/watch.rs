@@ -19,7 +19,7 @@ use kube::{Api, Client, Resource};
 use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed, Deserializer};
 
 use crate::backoff::Backoff;
-use crate::cache::{Cache, Listed};
+use crate::cache::{Cache, Group, Listed};
 use crate::chance::Chance;
 use crate::key::Key;
 use lean::Lean;
@@ -71,6 +71,13 @@ impl<K: Object> Watch<K> {
     #[must_use]
     pub fn configured(mut self, config: watcher::Config) -> Self {
         self.config = config;
+        self
+    }
+
+    /// The cache finds the objects of a group without looking at the others. To be said before the cache is asked for.
+    #[must_use]
+    pub fn grouped_by(mut self, group: Group<K>) -> Self {
+        self.cache = Cache::grouped_by(group);
         self
     }
 
