@@ -68,6 +68,8 @@ keys! {
     /// On a `KubeadmControlPlane` that is replacing a machine which something was wrong with: a JSON object. Written by Cluster
     /// API; read by us, who wait.
     REMEDIATION_IN_PROGRESS: String = "controlplane.cluster.x-k8s.io/remediation-in-progress";
+    /// On a Machine of a control plane that took the place of such a machine: the same object. Written and read by Cluster API.
+    REMEDIATION_FOR: String = "controlplane.cluster.x-k8s.io/remediation-for";
     /// On a Machine that goes without its pods being evicted. Written by people; read by Cluster API, and by us, who say so.
     EXCLUDE_DRAINING: Present = "machine.cluster.x-k8s.io/exclude-node-draining";
     /// On a Machine that goes without waiting for its volumes. Written and read as the one above.
@@ -78,6 +80,17 @@ keys! {
     /// The checks before a Machine is made that Cluster API leaves out: `All`, or some of them with commas between them. Written
     /// by people, on pools and sets; read by Cluster API, and by us, who do not rely on what is left out.
     SKIP_PREFLIGHT_CHECKS: String = "machineset.cluster.x-k8s.io/skip-preflight-checks";
+    /// Which of the states that a pool has had a set is: a number that grows. Written by Cluster API, on sets and pools; read by
+    /// it.
+    POOL_REVISION: String = "machinedeployment.clusters.x-k8s.io/revision";
+    /// How many machines the pool of a set should have. Written and read by Cluster API, on sets.
+    POOL_DESIRED_REPLICAS: String = "machinedeployment.clusters.x-k8s.io/desired-replicas";
+    /// How many machines the pool of a set may have while it is rolled. Written and read as the one above.
+    POOL_MAX_REPLICAS: String = "machinedeployment.clusters.x-k8s.io/max-replicas";
+    /// On a set that makes no machines. Written and read by Cluster API.
+    DISABLE_MACHINE_CREATE: Present = "cluster.x-k8s.io/disable-machine-create";
+    /// The version that the control plane of a topology is on its way to. Written and read by Cluster API, on the Cluster.
+    UPGRADE_STEP: KubernetesVersion = "topology.internal.cluster.x-k8s.io/upgrade-step";
     /// Tells `KubeadmControlPlane` to leave kube-proxy alone. Written by us where kube-proxy is ours; read by Cluster API.
     SKIP_KUBE_PROXY: Present = "controlplane.cluster.x-k8s.io/skip-kube-proxy";
     /// Tells `KubeadmControlPlane` to leave `CoreDNS` alone. Written by us where it is ours; read by Cluster API.

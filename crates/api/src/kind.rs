@@ -17,6 +17,7 @@ pub mod cluster_update;
 pub mod control_plane;
 pub mod definition;
 pub mod extension;
+pub mod machine_deletion;
 pub mod machine_health;
 pub mod package_values;
 pub mod packaging;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
+use super::machine_deletion::{MachineDeletion, MachineDeletionStatus};
 use super::topology::Topology;
 use super::wcp::{Address, Endpoint, TemplateMetadata};
 use super::{Condition, ContractReference};
@@ -157,6 +158,32 @@ pub struct MachineSpec {
     /// What it is made from.
     #[serde(default)]
     pub infrastructure_ref: ContractReference,
+    /// Where it should be, among the places that the infrastructure tells apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_domain: Option<String>,
+    /// Taints of its node; handed on as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<serde_json::Value>,
+    /// How long it must have been ready before it can be relied on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_ready_seconds: Option<u32>,
+    /// Conditions of others that must hold before it is ready.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readiness_gates: Vec<ReadinessGate>,
+    /// How long it may take to go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion: Option<MachineDeletion>,
+}
+
+/// A condition of somebody else that must hold before a machine is ready.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReadinessGate {
+    /// Its type.
+    pub condition_type: String,
+    /// `Positive`, or `Negative` for one that must not hold. Positive where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polarity: Option<String>,
 }
 
 /// How a machine becomes a node.
@@ -187,6 +214,15 @@ pub struct MachineStatus {
     /// What has ever been reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<MachineInitialization>,
+    /// Since when it goes through which step of its removal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion: Option<MachineDeletionStatus>,
+    /// When its phase last changed, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_updated: Option<String>,
+    /// The generation that this was found out for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
     /// Facts that others can wait for: `Ready`, `NodeHealthy`, `Deleting` …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -238,6 +274,26 @@ pub struct MachineSetSpec {
     /// What they are like.
     #[serde(default)]
     pub template: MachineTemplate,
+    /// Which of them go first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion: Option<SetDeletion>,
+}
+
+/// Which machines of a set go first when there are too many.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetDeletion {
+    /// `Random`, `Newest` or `Oldest`; at random, that is by name, where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub order: Option<String>,
+}
+
+/// How many machines that something is wrong with are replaced at a time.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetRemediation {
+    /// That many; all of them where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_in_flight: Option<Amount>,
 }
 
 /// Which objects.
@@ -267,6 +323,9 @@ pub struct MachineSetStatus {
     /// Of a `MachineDeployment`: `ScalingUp`, `ScalingDown`, `Running`, `Failed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
+    /// How the machines are selected, as text; for the scale subresource.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selector: Option<String>,
     /// How many there are.
     #[serde(default)]
     pub replicas: u32,
@@ -323,6 +382,12 @@ pub struct MachineDeploymentSpec {
     /// How they are rolled.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<Rollout>,
+    /// Which of them go first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion: Option<SetDeletion>,
+    /// How those are replaced that something is wrong with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remediation: Option<SetRemediation>,
 }
 
 /// When and how machines are rolled.

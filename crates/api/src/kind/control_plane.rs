@@ -4,7 +4,8 @@ use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
 use super::bootstrap::KubeadmConfigSpec;
-use super::cluster_api::{RolloutStrategy, VersionCount};
+use super::cluster_api::{ReadinessGate, RolloutStrategy, VersionCount};
+use super::machine_deletion::MachineDeletion;
 use super::wcp::TemplateMetadata;
 use super::{Condition, ContractReference};
 
@@ -42,10 +43,40 @@ pub struct KubeadmControlPlaneSpec {
     /// When and how they are replaced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rollout: Option<ControlPlaneRollout>,
+    /// How often a machine is replaced that something is wrong with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub remediation: Option<ControlPlaneRemediation>,
+    /// How they are named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine_naming: Option<MachineNaming>,
+}
+
+/// How often a machine of a control plane is replaced that something is wrong with.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ControlPlaneRemediation {
+    /// So often in a row; without end where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_retry: Option<u32>,
+    /// No sooner after the last time than this.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_period_seconds: Option<u32>,
+    /// A machine that was well for so long has nothing to do with the one that it replaced. An hour where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_healthy_period_seconds: Option<u32>,
+}
+
+/// How machines are named.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineNaming {
+    /// A Go template over the cluster's name, the control plane's and five characters:
+    /// `{{ .kubeadmControlPlane.name }}-{{ .random }}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<String>,
 }
 
 /// What the machines of a control plane are like.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ControlPlaneMachineTemplate {
     /// Their labels and annotations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,12 +87,21 @@ pub struct ControlPlaneMachineTemplate {
 }
 
 /// What a machine of a control plane is like.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ControlPlaneMachineSpec {
     /// The template that its infrastructure is cloned from.
     #[serde(default)]
     pub infrastructure_ref: ContractReference,
+    /// Conditions of others that must hold before it is ready.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub readiness_gates: Vec<ReadinessGate>,
+    /// How long it may take to go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deletion: Option<MachineDeletion>,
+    /// Taints of its node; handed on as they are.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taints: Vec<serde_json::Value>,
 }
 
 /// When and how the machines of a control plane are replaced.
@@ -118,9 +158,27 @@ pub struct KubeadmControlPlaneStatus {
     /// What has ever been reached.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<ControlPlaneInitialization>,
+    /// The last machine that was replaced because something was wrong with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_remediation: Option<LastRemediation>,
     /// `Available`, `EtcdClusterHealthy`, `ControlPlaneComponentsHealthy`, `MachinesUpToDate`, `RollingOut` …
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// A machine that was replaced because something was wrong with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LastRemediation {
+    /// The machine.
+    #[serde(default)]
+    pub machine: String,
+    /// When, as RFC 3339.
+    #[serde(default)]
+    pub time: String,
+    /// How often the ones before it had been, in a row.
+    #[serde(default)]
+    pub retry_count: u32,
 }
 
 /// What a control plane has ever reached.

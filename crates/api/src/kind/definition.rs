@@ -8,7 +8,7 @@ use kube_core::crd::v1::CustomResourceExt;
 use super::cluster_update::ClusterUpdate;
 use super::release::{ClusterBootstrap, ClusterBootstrapTemplate, OSImage, TanzuKubernetesRelease};
 use super::tanzu::TanzuKubernetesCluster;
-use super::wcp::{WCPCluster, WCPMachine, WCPMachineTemplate};
+use super::wcp::{WCPCluster, WCPClusterTemplate, WCPMachine, WCPMachineTemplate};
 
 /// All of them, sorted by name.
 pub fn ours() -> Vec<CustomResourceDefinition> {
@@ -20,6 +20,7 @@ pub fn ours() -> Vec<CustomResourceDefinition> {
         TanzuKubernetesCluster::crd(),
         TanzuKubernetesRelease::crd(),
         WCPCluster::crd(),
+        WCPClusterTemplate::crd(),
         WCPMachine::crd(),
         WCPMachineTemplate::crd(),
     ];

@@ -45,6 +45,27 @@ pub struct HealthChecks {
     /// to join would not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_startup_timeout_seconds: Option<u32>,
+    /// Its node has one of these conditions for too long.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unhealthy_node_conditions: Vec<UnhealthyCondition>,
+    /// It has one of these conditions itself for too long.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unhealthy_machine_conditions: Vec<UnhealthyCondition>,
+}
+
+/// A condition that something is wrong with whoever has it for too long.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnhealthyCondition {
+    /// What it is about.
+    #[serde(rename = "type", default)]
+    pub type_: String,
+    /// `True`, `False` or `Unknown`.
+    #[serde(default)]
+    pub status: String,
+    /// For how long.
+    #[serde(default)]
+    pub timeout_seconds: u32,
 }
 
 /// Whether a machine is replaced.
@@ -84,6 +105,9 @@ pub struct MachineHealthCheckStatus {
     /// How many more it may replace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub remediations_allowed: Option<u32>,
+    /// The names of the machines that it looks at, sorted.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<String>,
     /// `RemediationAllowed`, `Paused`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,

@@ -106,12 +106,18 @@ pub struct PackageInstallSpec {
     /// It is left as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<bool>,
+    /// It is left as it is, and what runs is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canceled: Option<bool>,
     /// How often it is applied anew: `10m0s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sync_period: Option<String>,
     /// What it installed stays when this object goes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub noop_delete: Option<bool>,
+    /// The namespace of what it installs and says no namespace itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_namespace: Option<String>,
 }
 
 /// Which package, and which versions of it.
@@ -194,6 +200,7 @@ pub struct PackageCondition {
     kind = "PackageRepository",
     plural = "packagerepositories",
     namespaced,
+    status = "PackageRepositoryStatus",
     schema = "disabled",
     derive = "Default",
     derive = "PartialEq",
@@ -210,6 +217,142 @@ pub struct PackageRepositorySpec {
     /// Where it is.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub fetch: Value,
+}
+
+/// How far a repository is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PackageRepositoryStatus {
+    /// The generation that this was found out for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// How it is, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub friendly_description: Option<String>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub useful_error_message: Option<String>,
+    /// How often in a row it went well.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub consecutive_reconcile_successes: u32,
+    /// How often in a row it went wrong.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub consecutive_reconcile_failures: u32,
+    /// How it was fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<AppStage>,
+    /// As those of a `PackageInstall`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<PackageCondition>,
+}
+
+/// What is deployed: where it comes from, and how it is rendered and applied. Each `PackageInstall` has one of its name.
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[kube(
+    group = "kappctrl.k14s.io",
+    version = "v1alpha1",
+    kind = "App",
+    namespaced,
+    status = "AppStatus",
+    schema = "disabled",
+    derive = "Default",
+    derive = "PartialEq",
+    crates(kube_core = "::kube_core")
+)]
+#[serde(rename_all = "camelCase")]
+pub struct AppSpec {
+    /// Whose rights it is deployed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service_account_name: Option<String>,
+    /// The cluster that it is deployed to, if not the one that this object is in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<Value>,
+    /// Where it comes from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fetch: Vec<Value>,
+    /// How it is rendered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub template: Vec<Value>,
+    /// How it is applied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deploy: Vec<Value>,
+    /// It is left as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<bool>,
+    /// It is left as it is, and what runs is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub canceled: Option<bool>,
+    /// How often it is applied anew: `10m0s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sync_period: Option<String>,
+    /// What it deployed stays when this object goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noop_delete: Option<bool>,
+    /// The namespace of what it deploys and says no namespace itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default_namespace: Option<String>,
+}
+
+/// How far an App is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppStatus {
+    /// The generation that this was found out for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub observed_generation: Option<i64>,
+    /// How it is, in words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub friendly_description: Option<String>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub useful_error_message: Option<String>,
+    /// How often in a row it went well.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub consecutive_reconcile_successes: u32,
+    /// How often in a row it went wrong.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub consecutive_reconcile_failures: u32,
+    /// How it was fetched.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fetch: Option<AppStage>,
+    /// How it was rendered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub template: Option<AppStage>,
+    /// How it was applied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deploy: Option<AppStage>,
+    /// As those of a `PackageInstall`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<PackageCondition>,
+}
+
+/// What a program did that an App was given to.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AppStage {
+    /// Zero where all went well.
+    #[serde(default)]
+    pub exit_code: i32,
+    /// What it said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stdout: Option<String>,
+    /// What it complained about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stderr: Option<String>,
+    /// It has ended.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub finished: bool,
+    /// When it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// When this was written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<String>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks with a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 /// Whether the condition of that type is there and true.

@@ -169,6 +169,36 @@ pub struct WCPMachineTemplateResource {
     pub spec: WCPMachineSpec,
 }
 
+/// What a class makes the infrastructure of its clusters from.
+#[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "infrastructure.cluster.vmware.com",
+    version = "v1alpha2",
+    kind = "WCPClusterTemplate",
+    namespaced,
+    doc = "What a class makes the infrastructure of its clusters from.",
+    label("cluster.x-k8s.io/v1beta2", "v1alpha2"),
+    printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
+    derive = "Default",
+    derive = "PartialEq",
+    crates(kube_core = "::kube_core")
+)]
+pub struct WCPClusterTemplateSpec {
+    /// The infrastructure to be.
+    pub template: WCPClusterTemplateResource,
+}
+
+/// The infrastructure to be.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct WCPClusterTemplateResource {
+    /// Its labels and annotations.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<TemplateMetadata>,
+    /// What a cluster needs once. Where the API is, the provider says.
+    #[serde(default)]
+    pub spec: WCPClusterSpec,
+}
+
 /// Labels and annotations of what is made from a template.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct TemplateMetadata {

@@ -32,6 +32,32 @@ pub const LOCAL_API_SERVER_SINCE: MinorVersion = minor(31);
 /// Controller manager and scheduler of a control-plane machine speak only to the API server beside them from this patch on.
 /// In that minor kubeadm's first release still gave them the address of the cluster.
 const LOCAL_MANAGERS_SINCE: (MinorVersion, u64) = (minor(19), 1);
+/// kubeadm pulls from `registry.k8s.io` from here on, and from `k8s.gcr.io` before.
+const REGISTRY_K8S_IO_SINCE: MinorVersion = minor(25);
+/// The image of `CoreDNS` has a path of its own in kubeadm's repository from here on.
+const COREDNS_PATH_SINCE: MinorVersion = minor(21);
+/// kubeadm's administrators are a group that is bound to a role from here on, and members of `system:masters` before.
+const CLUSTER_ADMINS_SINCE: MinorVersion = minor(29);
+
+/// The tags of `CoreDNS` that kubeadm installs, by the first minor that does: its own table, in
+/// `cmd/kubeadm/app/constants`. Minors after the last one have that.
+const COREDNS_TAGS: [(MinorVersion, &str); 15] = [
+    (minor(14), "1.3.1"),
+    (minor(16), "1.6.2"),
+    (minor(17), "1.6.5"),
+    (minor(18), "1.6.7"),
+    (minor(19), "1.7.0"),
+    (minor(21), "v1.8.0"),
+    (minor(22), "v1.8.4"),
+    (minor(23), "v1.8.6"),
+    (minor(25), "v1.9.3"),
+    (minor(27), "v1.10.1"),
+    (minor(29), "v1.11.1"),
+    (minor(31), "v1.11.3"),
+    (minor(33), "v1.12.0"),
+    (minor(34), "v1.12.1"),
+    (minor(35), "v1.13.1"),
+];
 
 /// Steps between minors of etcd for which the patch matters: from, to, and the least patch of every member before.
 const ETCD_FLOORS: [(MinorVersion, MinorVersion, u64); 1] =
@@ -121,6 +147,27 @@ pub fn managers_use_local_api_server(version: &KubernetesVersion) -> bool {
     (version.minor(), version.patch()) >= LOCAL_MANAGERS_SINCE
 }
 
+/// Where kubeadm takes images from, unless it is told otherwise.
+pub fn image_repository(version: &KubernetesVersion) -> &'static str {
+    if version.minor() < REGISTRY_K8S_IO_SINCE { "k8s.gcr.io" } else { "registry.k8s.io" }
+}
+
+/// Where the image of `CoreDNS` is below that.
+pub fn coredns_path(version: &KubernetesVersion) -> &'static str {
+    if version.minor() < COREDNS_PATH_SINCE { "coredns" } else { "coredns/coredns" }
+}
+
+/// The tag of `CoreDNS` that kubeadm installs, unless it is told otherwise.
+pub fn coredns_tag(version: &KubernetesVersion) -> &'static str {
+    let known = COREDNS_TAGS.iter().rev().find(|(since, _)| *since <= version.minor());
+    known.or(COREDNS_TAGS.first()).map_or("latest", |(_, tag)| *tag)
+}
+
+/// kubeadm binds its administrators to a role.
+pub fn has_cluster_admins(version: &KubernetesVersion) -> bool {
+    version.minor() >= CLUSTER_ADMINS_SINCE
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -142,6 +189,7 @@ mod tests {
         check(has_pod_security_policy, "v1.24.9", "v1.25.0");
         check(joins_etcd_as_learner, "v1.27.0", "v1.26.15");
         check(kubelet_uses_local_api_server, "v1.31.0", "v1.30.9");
+        check(has_cluster_admins, "v1.29.0", "v1.28.15");
     }
 
     #[test]
@@ -156,6 +204,19 @@ mod tests {
         let versions = ["v1.14.10", "v1.15.0", "v1.21.14", "v1.22.0", "v1.30.9", "v1.31.0"];
         let expected = ["v1beta1", "v1beta2", "v1beta2", "v1beta3", "v1beta3", "v1beta4"];
         assert_eq!(versions.map(api), expected.map(|version| format!("kubeadm.k8s.io/{version}")));
+    }
+
+    #[test]
+    fn kubeadm_takes_its_add_ons_from_its_own_repository() {
+        let image = |version: &str| {
+            let version = version.parse().unwrap();
+            format!("{}/{}:{}", image_repository(&version), coredns_path(&version), coredns_tag(&version))
+        };
+        assert_eq!(image("v1.13.0"), "k8s.gcr.io/coredns:1.3.1");
+        assert_eq!(image("v1.20.15"), "k8s.gcr.io/coredns:1.7.0");
+        assert_eq!(image("v1.24.9+vmware.1"), "k8s.gcr.io/coredns/coredns:v1.8.6");
+        assert_eq!(image("v1.26.5"), "registry.k8s.io/coredns/coredns:v1.9.3");
+        assert_eq!(coredns_tag(&"v1.40.0".parse().unwrap()), COREDNS_TAGS[COREDNS_TAGS.len() - 1].1);
     }
 
     #[test]
