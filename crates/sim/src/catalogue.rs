@@ -5,11 +5,18 @@
 
 pub mod definition;
 
+use std::sync::LazyLock;
+
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
-use kube::api::{Api, DynamicObject, PostParams};
+use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::ApiResource;
-use kube::{Client, ResourceExt};
+use kube::{Client, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
 use windlass_api::kind::definition::ours;
+use windlass_api::kind::package_values::{AntreaConfig, KappControllerConfig, VSphereCPIConfig, VSphereCSIConfig};
+use windlass_api::kind::packaging::{Package, PackageMetadata};
+use windlass_api::kind::release::{ClusterBootstrapTemplate, OSImage, TanzuKubernetesRelease};
 use windlass_api::kind::virtual_machine::{VirtualMachineClass, VirtualMachineImage};
 
 use crate::world::Error;
@@ -18,6 +25,13 @@ const NAMESPACES: &str = include_str!("../catalogue/namespaces.yaml");
 const STORAGE_CLASSES: &str = include_str!("../catalogue/storage-classes.yaml");
 const CLASSES: &str = include_str!("../catalogue/classes.yaml");
 const IMAGES: &str = include_str!("../catalogue/images.yaml");
+const RELEASES: &str = include_str!("../catalogue/releases.yaml");
+
+/// The objects of the releases that are objects of their own. They are read once: every World has them, and the registry of
+/// packages is asked for them often.
+static OF_RELEASES: LazyLock<Option<Vec<DynamicObject>>> = LazyLock::new(|| read(RELEASES).ok());
+static PACKAGES: LazyLock<Vec<Package>> = LazyLock::new(of_kind);
+static TANZU_RELEASES: LazyLock<Vec<TanzuKubernetesRelease>> = LazyLock::new(of_kind);
 
 /// Puts everything into a management cluster that has nothing yet.
 pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
@@ -36,7 +50,64 @@ pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
             create(&api, &object).await?;
         }
     }
+    furnish_releases(client).await
+}
+
+/// Puts the releases in that are objects of their own, with all that belongs to them.
+async fn furnish_releases(client: &Client) -> Result<(), Error> {
+    let kinds = [
+        ApiResource::erase::<TanzuKubernetesRelease>(&()),
+        ApiResource::erase::<OSImage>(&()),
+        ApiResource::erase::<ClusterBootstrapTemplate>(&()),
+        ApiResource::erase::<Package>(&()),
+        ApiResource::erase::<PackageMetadata>(&()),
+        ApiResource::erase::<AntreaConfig>(&()),
+        ApiResource::erase::<VSphereCPIConfig>(&()),
+        ApiResource::erase::<VSphereCSIConfig>(&()),
+        ApiResource::erase::<KappControllerConfig>(&()),
+        ApiResource::erase::<Secret>(&()),
+    ];
+    for object in of_releases()? {
+        let named = object.types.as_ref().map(|types| types.kind.as_str());
+        let Some(kind) = kinds.iter().find(|kind| Some(kind.kind.as_str()) == named) else { continue };
+        let api: Api<DynamicObject> = match object.namespace() {
+            Some(namespace) => Api::namespaced_with(client.clone(), &namespace, kind),
+            None => Api::all_with(client.clone(), kind),
+        };
+        create(&api, object).await?;
+        if let Some(status) = object.data.get("status") {
+            let (name, patch) = (object.name_any(), serde_json::json!({"status": status}));
+            let written = api.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
+            written.map_err(|source| Error::Furnish { object: name, source: Box::new(source) })?;
+        }
+    }
     Ok(())
+}
+
+/// The objects of the releases that are objects of their own.
+fn of_releases() -> Result<&'static [DynamicObject], Error> {
+    match &*OF_RELEASES {
+        Some(objects) => Ok(objects),
+        // Says what is wrong with them.
+        None => read::<DynamicObject>(RELEASES).map(|_| [].as_slice()),
+    }
+}
+
+/// Those of one kind.
+fn of_kind<K: Resource<DynamicType = ()> + DeserializeOwned>() -> Vec<K> {
+    let all = of_releases().unwrap_or_default().iter();
+    let these = all.filter(|object| object.types.as_ref().is_some_and(|types| types.kind == K::kind(&())));
+    these.filter_map(|object| object.clone().try_parse().ok()).collect()
+}
+
+/// The packages that a World has.
+pub fn packages() -> &'static [Package] {
+    &PACKAGES
+}
+
+/// The releases that are objects of their own.
+pub fn releases() -> &'static [TanzuKubernetesRelease] {
+    &TANZU_RELEASES
 }
 
 /// The images of the releases that a World has.
@@ -67,12 +138,13 @@ mod tests {
     #[test]
     fn every_image_says_which_release_it_is_and_is_named_after_it() {
         let images = images().unwrap();
-        assert_eq!(images.len(), 4);
+        assert_eq!(images.len(), 9);
         for image in images {
             let annotations = image.annotations();
             let distribution: Distribution = serde_json::from_str(&annotations[annotation::DISTRIBUTION.name]).unwrap();
             let version = distribution.distribution.version;
-            assert_eq!(image.name_any(), format!("photon-k8sd-{}", version.as_str().replace('+', "-")));
+            let name = format!("-k8sd-{}", version.as_str().replace('+', "-"));
+            assert!(image.name_any().ends_with(&name), "{} should end in {name}", image.name_any());
             assert!(version.as_str().starts_with(distribution.kubernetes.version.as_str()));
             let addons = annotations.iter().filter(|(key, _)| annotation::addon_name(key).is_some());
             for (key, addon) in addons {

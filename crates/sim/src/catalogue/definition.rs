@@ -17,7 +17,7 @@ use windlass_api::kind::machine_health::{MachineDrainRule, MachineHealthCheck};
 use windlass_api::kind::package_values::{
     AntreaConfig, CalicoConfig, KappControllerConfig, VSphereCPIConfig, VSphereCSIConfig,
 };
-use windlass_api::kind::packaging::{Package, PackageInstall, PackageMetadata, PackageRepository};
+use windlass_api::kind::packaging::{App, Package, PackageInstall, PackageMetadata, PackageRepository};
 use windlass_api::kind::topology::ClusterClass;
 use windlass_api::kind::virtual_machine::{VirtualMachineClass, VirtualMachineImage};
 
@@ -108,7 +108,7 @@ fn providers() -> [Foreign; 4] {
 
 /// Carvel's. A real cluster serves the first two through an API server of their own, which takes names that no definition would:
 /// that of a Package ends in a version, with its plus.
-fn packages() -> [Foreign; 4] {
+fn packages() -> [Foreign; 5] {
     let carvel = |row: Foreign| row.of("carvel");
     [
         carvel(
@@ -129,6 +129,11 @@ fn packages() -> [Foreign; 4] {
                     AGE,
                 ]),
         ),
+        carvel(foreign_kind::<App>("What is deployed for a package.").columns(&[
+            text("Description", ".status.friendlyDescription"),
+            date("Since-Deploy", ".status.deploy.startedAt"),
+            AGE,
+        ])),
         carvel(foreign_kind::<PackageInstall>("A package that is, or should be, installed.").short(&["pkgi"]).columns(
             &[
                 text("Package name", ".spec.packageRef.refName"),
