@@ -5,6 +5,8 @@
 //! MachineDeployment ──▶ MachineSet ──▶ Machine machine_deployment machine_set  machine
 //! Machine ──▶ KubeadmConfig ──▶ Secret         bootstrap
 //!        └──▶ WCPMachine ──▶ Workload::boot    infrastructure/machine
+//! Cluster ──▶ KubeadmControlPlane ──▶ Machine   topology           kubeadm_control_plane
+//! MachineHealthCheck ──▶ Machine                machine_health_check
 //! Job ──▶ Pod ──▶ Programs::run                job
 //! ```
 //!
@@ -15,13 +17,19 @@ mod bootstrap;
 mod cluster;
 mod conditions;
 mod context;
+mod contract;
 mod infrastructure;
 mod job;
+mod kubeadm_control_plane;
 mod machine;
 mod machine_deployment;
+mod machine_health_check;
 mod machine_set;
 mod ownership;
+mod pause;
+mod secret;
 mod subject;
+mod topology;
 mod wiring;
 mod write;
 
@@ -32,17 +40,23 @@ use kube::Client;
 use windlass_runtime::chance::Seed;
 use windlass_runtime::clock::Clock;
 use windlass_runtime::key::Key;
-use windlass_runtime::runner::{Options, Outcome};
+use windlass_runtime::runner::{Options, Order, Outcome};
 
+use crate::actor::acting;
 use crate::door::Doors;
 use crate::durations::Durations;
+use crate::fault::{Actor, Faults};
 use crate::program::Programs;
 use crate::workload::Workloads;
 use context::{Context, Error, Turn};
 use job::Processes;
+use kubeadm_control_plane::{Components, Wire};
 use machine::Nodes;
 use subject::Subject;
+use topology::Applied;
 use wiring::Watches;
+
+pub use infrastructure::{Infrastructure, Zone};
 
 /// The simulators of the management side: infrastructure, Cluster API, the kubeadm bootstrap provider, and Jobs.
 pub struct Management {
@@ -60,6 +74,8 @@ pub struct Management {
     pub seed: Seed,
     /// How long things take.
     pub durations: Durations,
+    /// What goes wrong.
+    pub faults: Faults,
 }
 
 /// How long after a lost race an object is looked at again, if its watch has not told of the change by then.
@@ -71,28 +87,44 @@ impl Management {
         let watches = Watches::new(&self.client);
         let caches = watches.caches();
         let (processes, exits) = Processes::new(self.programs);
-        let options = Options::new(self.clock.clone(), self.seed.child("management"));
+        let clock = self.faults.clock(Actor::Simulators, &self.clock);
+        let mut options = Options::new(self.clock.clone(), self.seed.child("management"));
+        if let Some(chance) = self.faults.order(Actor::Simulators) {
+            options.order = Order::Permuted(chance);
+        }
         let nodes = Nodes::default();
-        let node_changes = wiring::nodes(&self.workloads, nodes.clone());
-        let runner = watches.runner(options, &caches).triggers(exits).triggers(node_changes);
+        let node_changes = wiring::nodes(&self.workloads, nodes.clone(), caches.clone());
+        let components = Components::default();
+        let component_changes = wiring::components(&self.workloads, components.clone(), caches.clone());
+        let runner =
+            watches.runner(options, &caches).triggers(exits).triggers(node_changes).triggers(component_changes);
         let context = Context {
             client: self.client,
             workloads: self.workloads,
             doors: self.doors,
-            clock: self.clock,
+            clock,
             seed: self.seed.child("management"),
             durations: self.durations,
+            faults: self.faults,
             caches,
             nodes,
+            applied: Applied::default(),
+            components,
+            wire: Wire::default(),
             processes,
         };
         runner.run_keys(Arc::new(context), reconcile, stop).await;
     }
 }
 
-/// Brings one object forward. What is gone is nobody's business, except for the processes that a Job leaves behind.
+/// Brings one object forward, in the name of who looks after its kind.
 async fn reconcile(key: Key, turn: Turn) -> Result<Outcome, Error> {
     let (subject, key) = Subject::of(key);
+    acting(subject.actor(), bring_forward(subject, key, turn)).await
+}
+
+/// Brings one object forward. What is gone is nobody's business, except for the processes that a Job leaves behind.
+async fn bring_forward(subject: Subject, key: Key, turn: Turn) -> Result<Outcome, Error> {
     let caches = &turn.caches;
     let result = match subject {
         Subject::Cluster => match caches.clusters.get(&key) {
@@ -121,6 +153,22 @@ async fn reconcile(key: Key, turn: Turn) -> Result<Outcome, Error> {
         },
         Subject::MachineDeployment => match caches.machine_deployments.get(&key) {
             Some(deployment) => machine_deployment::reconcile(&turn, &deployment).await,
+            None => Ok(Outcome::done()),
+        },
+        Subject::KubeadmControlPlane => match caches.control_planes.get(&key) {
+            Some(control_plane) => kubeadm_control_plane::reconcile(&turn, &control_plane).await,
+            None => Ok(Outcome::done()),
+        },
+        Subject::Topology => match caches.clusters.get(&key) {
+            Some(cluster) => topology::reconcile(&turn, &cluster).await,
+            None => Ok(Outcome::done()),
+        },
+        Subject::ClusterClass => match caches.cluster_classes.get(&key) {
+            Some(class) => topology::reconcile_class(&turn, &class).await,
+            None => Ok(Outcome::done()),
+        },
+        Subject::MachineHealthCheck => match caches.health_checks.get(&key) {
+            Some(check) => machine_health_check::reconcile(&turn, &check).await,
             None => Ok(Outcome::done()),
         },
         Subject::Job => job::reconcile(&turn, &key).await,

@@ -1,7 +1,8 @@
 //! The kubeadm bootstrap provider: what a machine reads when it boots.
 //!
-//! It never makes certificates. The provider that Cluster API comes with does, where they are missing, and has them owned by
-//! the first machine's configuration, with which they go. Here they are ours to bring, and a configuration waits for them.
+//! Where machines of a control plane stand for themselves and nobody has brought certificates, the configuration of the first one
+//! makes them, as in Cluster API, and they belong to it: when it is deleted they are collected with it, and no machine joins any
+//! more. Whoever replaces the first machine has to take them over before.
 
 mod cloud_config;
 
@@ -18,25 +19,35 @@ use windlass_api::name::{ClusterName, ClusterSecret};
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::Outcome;
 
-use super::cluster::SECRET_TYPE;
 use super::conditions::{self, Fact};
-use super::context::{Error, Turn, deleting, path, paused};
+use super::context::{Error, Turn, deleting, is_control_plane, path};
 use super::ownership::{controlled_by, controller, is_owned_by};
+use super::pause;
+use super::secret;
 use super::write::{self, title};
 use cloud_config::{Begin, Certificates};
 
 pub(super) async fn reconcile(turn: &Turn, config: &KubeadmConfig) -> Result<Outcome, Error> {
     let meta = &config.metadata;
+    let cluster = turn.cluster_of(meta);
+    if let Some(outcome) = pause::held(turn, config, cluster.as_deref()).await? {
+        return Ok(outcome);
+    }
     if deleting(meta) || config.status.as_ref().is_some_and(|status| status.data_secret_name.is_some()) {
         return Ok(Outcome::done());
     }
     let Some(machine) = owner(turn, config) else { return Ok(Outcome::done()) };
     let Some(cluster) = turn.cluster_of(&machine.metadata) else { return Ok(Outcome::done()) };
-    if paused(meta, &cluster) || !may_begin(config, &cluster) {
+    if !may_begin(config, &machine, &cluster) {
         return Ok(Outcome::done());
     }
-    let certificates = match certificates(turn, config, &cluster)? {
+    let certificates = match certificates(turn, config, &machine, &cluster)? {
         Ok(certificates) => certificates,
+        Err(_) if begins(config, &machine) && cluster.spec.control_plane_ref.is_none() => {
+            // They will be seen, and with them the configuration is looked at again.
+            secret::ensure_certificates(turn, &cluster, &controlled_by(config)).await?;
+            return Ok(Outcome::done());
+        }
         Err(missing) => {
             let refusal = Fact::no("CertificatesAvailable", "NotAvailable", format!("there is no Secret {missing}"));
             say(turn, config, |_| (), [refusal]).await?;
@@ -66,28 +77,41 @@ fn owner(turn: &Turn, config: &KubeadmConfig) -> Option<Arc<Machine>> {
 }
 
 /// The first machine needs to know where the API will be; all others need one that answers.
-fn may_begin(config: &KubeadmConfig, cluster: &Cluster) -> bool {
+fn may_begin(config: &KubeadmConfig, machine: &Machine, cluster: &Cluster) -> bool {
     let initialization = cluster.status.as_ref().and_then(|status| status.initialization.as_ref());
     let Some(reached) = initialization else { return false };
-    let begins = config.spec.init_configuration.is_some() || config.spec.cluster_configuration.is_some();
     cluster.spec.control_plane_endpoint.is_some()
         && reached.infrastructure_provisioned
-        && (begins || reached.control_plane_initialized)
+        && (begins(config, machine) || reached.control_plane_initialized)
+}
+
+/// Whether the configuration is that of the first machine. One that joins may say what the cluster is like, too: a
+/// `KubeadmControlPlane` tells it to all its machines. A worker never begins a cluster, whatever its configuration leaves out.
+fn begins(config: &KubeadmConfig, machine: &Machine) -> bool {
+    let says_so = config.spec.init_configuration.is_some() || config.spec.join_configuration.is_none();
+    says_so && is_control_plane(&machine.metadata)
+}
+
+/// Whether it joins as a worker.
+fn is_worker(config: &KubeadmConfig, machine: &Machine) -> bool {
+    let join = config.spec.join_configuration.as_ref();
+    !begins(config, machine) && join.is_none_or(|join| join.control_plane.is_none())
 }
 
 /// The certificates that the machine needs, or the name of the first Secret that is not there. A worker needs only to know
 /// whom to trust.
-fn certificates(turn: &Turn, config: &KubeadmConfig, cluster: &Cluster) -> Result<Result<Certificates, String>, Error> {
+fn certificates(
+    turn: &Turn,
+    config: &KubeadmConfig,
+    machine: &Machine,
+    cluster: &Cluster,
+) -> Result<Result<Certificates, String>, Error> {
     let meta = &cluster.metadata;
     let name = ClusterName::new(meta.name.as_deref().unwrap_or_default())
         .map_err(|source| Error::Name { object: path(meta), source })?;
-    let joins = config.spec.join_configuration.as_ref();
-    let needed = match joins {
-        Some(join) if join.control_plane.is_none() => &ClusterSecret::CERTIFICATES[..1],
-        _ => &ClusterSecret::CERTIFICATES[..],
-    };
+    let needed = if is_worker(config, machine) { 1 } else { ClusterSecret::CERTIFICATES.len() };
     let mut found = Certificates::new();
-    for secret in needed {
+    for secret in &ClusterSecret::CERTIFICATES[..needed] {
         let name = secret.object_name(&name).to_string();
         match turn.caches.secrets.get(&Key { namespace: meta.namespace.clone(), name: name.clone() }) {
             Some(object) => drop(found.insert(*secret, object)),
@@ -107,7 +131,7 @@ async fn create_secret(turn: &Turn, config: &KubeadmConfig, cluster: &Cluster, d
             owner_references: Some(vec![controlled_by(config)]),
             ..ObjectMeta::default()
         },
-        type_: Some(SECRET_TYPE.to_owned()),
+        type_: Some(secret::TYPE.to_owned()),
         data: Some(BTreeMap::from([
             ("value".to_owned(), ByteString(data.into_bytes())),
             ("format".to_owned(), ByteString(b"cloud-config".to_vec())),

@@ -24,6 +24,11 @@ impl Fact {
         Self { type_, status: ConditionStatus::False, reason, message: message.into() }
     }
 
+    /// Nobody can tell, for this reason.
+    pub(super) fn unknown(type_: &'static str, reason: &'static str, message: impl Into<String>) -> Self {
+        Self { type_, status: ConditionStatus::Unknown, reason, message: message.into() }
+    }
+
     /// The same fact under another name.
     pub(super) fn named(self, type_: &'static str) -> Self {
         Self { type_, ..self }

@@ -12,6 +12,9 @@ use kube::Client;
 use kube::api::DynamicObject;
 use windlass_api::kind::bootstrap::KubeadmConfig;
 use windlass_api::kind::cluster_api::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_api::kind::control_plane::KubeadmControlPlane;
+use windlass_api::kind::machine_health::{MachineDrainRule, MachineHealthCheck};
+use windlass_api::kind::topology::ClusterClass;
 use windlass_api::kind::virtual_machine::{VirtualMachineClass, VirtualMachineImage};
 use windlass_api::kind::wcp::{WCPCluster, WCPMachine};
 use windlass_api::name::{NameError, NamespacedName};
@@ -23,9 +26,12 @@ use windlass_runtime::key::Key;
 use windlass_runtime::runner::{Ctx, Outcome};
 
 use super::job::Processes;
+use super::kubeadm_control_plane::{Components, Wire};
 use super::machine::Nodes;
+use super::topology::Applied;
 use crate::door::{DoorError, Doors};
-use crate::durations::{self, Durations};
+use crate::durations::{self, Durations, Spread};
+use crate::fault::Faults;
 use crate::workload::Workloads;
 
 /// One turn of a controller.
@@ -39,8 +45,12 @@ pub(super) struct Context {
     pub clock: Clock,
     pub seed: Seed,
     pub durations: Durations,
+    pub faults: Faults,
     pub caches: Caches,
     pub nodes: Nodes,
+    pub components: Components,
+    pub wire: Wire,
+    pub applied: Applied,
     pub processes: Processes,
 }
 
@@ -51,10 +61,18 @@ pub(super) struct Caches {
     pub machines: Cache<Machine>,
     pub machine_sets: Cache<MachineSet>,
     pub machine_deployments: Cache<MachineDeployment>,
+    pub control_planes: Cache<KubeadmControlPlane>,
+    /// As they are on the wire, like all templates.
+    pub control_plane_templates: Cache<DynamicObject>,
+    pub cluster_classes: Cache<ClusterClass>,
+    pub health_checks: Cache<MachineHealthCheck>,
+    pub drain_rules: Cache<MachineDrainRule>,
     pub bootstraps: Cache<KubeadmConfig>,
     /// As they are on the wire: what is cloned from them must lose nothing.
     pub bootstrap_templates: Cache<DynamicObject>,
     pub cluster_infrastructures: Cache<WCPCluster>,
+    /// As above.
+    pub cluster_templates: Cache<DynamicObject>,
     pub machine_infrastructures: Cache<WCPMachine>,
     /// As above.
     pub infrastructure_templates: Cache<DynamicObject>,
@@ -142,8 +160,8 @@ impl Context {
     }
 
     /// How long a thing of this name takes.
-    pub(super) fn takes(&self, range: [u64; 2], what: &str, meta: &ObjectMeta) -> Duration {
-        durations::of(range, self.seed, &format!("{what} {}", path(meta)))
+    pub(super) fn takes(&self, spread: Spread, what: &str, meta: &ObjectMeta) -> Duration {
+        durations::of(spread, self.seed, &format!("{what} {}", path(meta)))
     }
 
     /// How long it still is until something that began then and takes so long is over; `None` if it is.
@@ -165,14 +183,15 @@ pub(super) fn cluster_name(meta: &ObjectMeta) -> Option<&str> {
     meta.labels.as_ref()?.get(label::CLUSTER_NAME.name).map(String::as_str)
 }
 
-/// Whether nobody may touch the object.
-pub(super) fn paused(meta: &ObjectMeta, cluster: &Cluster) -> bool {
-    cluster.spec.paused == Some(true) || [meta, &cluster.metadata].into_iter().any(is_paused)
-}
-
-/// Whether nobody may touch the object, whatever its cluster says.
+/// Whether the object itself says that nobody may touch it. Whether its controller lets go of it is decided in
+/// [`pause`](super::pause).
 pub(super) fn is_paused(meta: &ObjectMeta) -> bool {
     meta.annotations.as_ref().is_some_and(|annotations| annotation::PAUSED.is_in(annotations))
+}
+
+/// The objects of a kind that belong to a Cluster, in the namespace of another object: it costs what they are, not what all are.
+pub(super) fn belonging<K>(cache: &Cache<K>, beside: &ObjectMeta, cluster: &str) -> Vec<Arc<K>> {
+    cache.list_group(beside.namespace.as_deref().unwrap_or_default(), cluster)
 }
 
 /// Whether a Machine is one of the control plane.

@@ -1,54 +1,85 @@
 //! The core of Cluster API for `MachineDeployment`s: from one `MachineSet` to the next.
 
+mod proportion;
+mod revision;
 mod rollout;
+mod status;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use windlass_api::kind::bootstrap::KubeadmConfigTemplate;
-use windlass_api::kind::cluster_api::{
-    Cluster, LabelSelector, MachineDeployment, MachineSet, MachineSetSpec, MachineSetStatus, MachineTemplate,
-};
+use windlass_api::kind::cluster_api::{Cluster, MachineDeployment, MachineSet};
 use windlass_api::kind::wcp::WCPMachineTemplate;
-use windlass_api::label;
+use windlass_api::{annotation, label};
 use windlass_runtime::cache::Cache;
-use windlass_runtime::chance::Seed;
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::Outcome;
 
-use super::context::{Error, Turn, deleting, path, paused};
-use super::machine_set::numbered;
-use super::ownership::{controlled_by, is_owned_by, owned_by, with_owner};
-use super::write;
-use rollout::{Counts, Limits};
+use super::context::{Error, Turn, belonging, deleting, path};
+use super::ownership::{is_held, is_owned_by, owned_by, with_finalizer, with_owner};
+use super::{pause, write};
+use proportion::Share;
+pub(super) use revision::{has_moved_on, is_current};
+use rollout::{Counts, Limits, Strategy};
+pub(super) use status::selector_text;
+
+/// What holds up the deletion of a `MachineDeployment`.
+const FINALIZER: &str = "cluster.x-k8s.io/machinedeployment";
 
 pub(super) async fn reconcile(turn: &Turn, deployment: &MachineDeployment) -> Result<Outcome, Error> {
     let meta = &deployment.metadata;
     let key = Key { namespace: meta.namespace.clone(), name: deployment.spec.cluster_name.clone() };
     let Some(cluster) = turn.caches.clusters.get(&key) else { return Ok(Outcome::done()) };
-    if deleting(meta) || deleting(&cluster.metadata) || paused(meta, &cluster) {
+    if let Some(outcome) = pause::held(turn, deployment, Some(&cluster)).await? {
+        return Ok(outcome);
+    }
+    if deleting(meta) {
+        return remove(turn, deployment).await;
+    }
+    if deleting(&cluster.metadata) {
         return Ok(Outcome::done());
     }
-    let adopted = adopt(turn, deployment, &cluster).await?;
-    let deployment = adopted.as_ref().unwrap_or(deployment);
     let sets = sets(turn, deployment);
-    roll(turn, deployment, &sets).await?;
-    let status = status(deployment, &sets);
-    if deployment.status.as_ref() != Some(&status) {
+    let adopted = own_fields(turn, deployment, &cluster, &sets).await?;
+    let deployment = adopted.as_ref().unwrap_or(deployment);
+    let moved = Pool { turn, deployment, sets: sets.clone() }.reconcile().await?;
+    let status = status::of(turn, deployment, &sets);
+    let seen = deployment.status.as_ref().and_then(|status| status.observed_generation) == status.observed_generation;
+    // What sets make of their new sizes will be heard of, and is counted then.
+    if deployment.status.as_ref() != Some(&status) && !(moved && seen) {
         write::status(turn, deployment, &status).await?;
+    }
+    Ok(revision::next_look(turn, deployment))
+}
+
+/// What a deployment goes with: its sets go first.
+async fn remove(turn: &Turn, deployment: &MachineDeployment) -> Result<Outcome, Error> {
+    if !is_held(&deployment.metadata, FINALIZER) {
+        return Ok(Outcome::done());
+    }
+    let sets = sets(turn, deployment);
+    if sets.is_empty() {
+        write::release(turn, deployment, FINALIZER).await?;
+        return Ok(Outcome::done());
+    }
+    if let Some(status) = status::going(turn, deployment, &sets) {
+        write::status(turn, deployment, &status).await?;
+    }
+    for set in sets.iter().filter(|set| !deleting(&set.metadata)) {
+        write::delete(turn, &**set).await?;
     }
     Ok(Outcome::done())
 }
 
-/// Has the deployment and its templates go with their Cluster.
-async fn adopt(
+/// Has the deployment and its templates go with their Cluster, and says which of its states it is in; in one write.
+async fn own_fields(
     turn: &Turn,
     deployment: &MachineDeployment,
     cluster: &Cluster,
+    sets: &[Arc<MachineSet>],
 ) -> Result<Option<MachineDeployment>, Error> {
     let spec = &deployment.spec.template.spec;
     if let Some(config) = &spec.bootstrap.config_ref {
@@ -58,15 +89,29 @@ async fn adopt(
     let kind = ApiResource::erase::<WCPMachineTemplate>(&());
     let name = &spec.infrastructure_ref.name;
     adopt_template(turn, &turn.caches.infrastructure_templates, &kind, cluster, name).await?;
-    match with_owner(&deployment.metadata, owned_by(cluster)) {
-        None => Ok(None),
-        Some(owners) => {
-            write::patch(turn, deployment, json!({"metadata": {"ownerReferences": owners}})).await.map(Some)
-        }
+
+    let mut metadata = Map::new();
+    if let Some(owners) = with_owner(&deployment.metadata, owned_by(cluster)) {
+        metadata.insert("ownerReferences".into(), json!(owners));
     }
+    if let Some(finalizers) = with_finalizer(&deployment.metadata, FINALIZER) {
+        metadata.insert("finalizers".into(), json!(finalizers));
+    }
+    let revision = revision::next(turn, deployment, sets).to_string();
+    let (key, _) = annotation::POOL_REVISION.entry(&revision);
+    let known = deployment.metadata.annotations.as_ref().and_then(|annotations| annotations.get(&key));
+    // A pool that does not roll stays in the state that it is in.
+    if known != Some(&revision) && (deployment.spec.paused != Some(true) || !sets.is_empty()) {
+        metadata.insert("annotations".into(), json!({ key: revision }));
+    }
+    if metadata.is_empty() {
+        return Ok(None);
+    }
+    write::patch(turn, deployment, json!({ "metadata": metadata })).await.map(Some)
 }
 
-async fn adopt_template(
+/// Has a template go with the Cluster.
+pub(super) async fn adopt_template(
     turn: &Turn,
     cache: &Cache<DynamicObject>,
     kind: &ApiResource,
@@ -92,46 +137,81 @@ async fn adopt_template(
 
 /// The sets of the deployment, oldest first.
 fn sets(turn: &Turn, deployment: &MachineDeployment) -> Vec<Arc<MachineSet>> {
-    let all = turn.caches.machine_sets.list_in(deployment.metadata.namespace.as_deref().unwrap_or_default());
+    let all = belonging(&turn.caches.machine_sets, &deployment.metadata, &deployment.spec.cluster_name);
     let mut ours: Vec<_> = all.into_iter().filter(|set| is_owned_by(&set.metadata, deployment)).collect();
     ours.sort_by_key(|set| (set.metadata.creation_timestamp.as_ref().map(|at| at.0), set.metadata.name.clone()));
     ours
 }
 
-/// Which state of the template a set is from: a hash in decimal, as it ends a name.
-pub(super) fn template_hash(template: &MachineTemplate) -> String {
-    // A template has been read, so it can be written.
-    let text = serde_json::to_string(&template.spec).unwrap_or_default();
-    (Seed(0).child(&text).0 >> 32).to_string()
+/// A deployment and its sets.
+struct Pool<'a> {
+    turn: &'a Turn,
+    deployment: &'a MachineDeployment,
+    sets: Vec<Arc<MachineSet>>,
 }
 
-fn hash_of(set: &MachineSet) -> Option<&String> {
-    set.metadata.labels.as_ref()?.get(label::TEMPLATE_HASH.name)
-}
-
-/// Takes the next steps from the old sets to the new one.
-async fn roll(turn: &Turn, deployment: &MachineDeployment, sets: &[Arc<MachineSet>]) -> Result<(), Error> {
-    let hash = template_hash(&deployment.spec.template);
-    let new = sets.iter().find(|set| hash_of(set) == Some(&hash) && !deleting(&set.metadata));
-    let old: Vec<&Arc<MachineSet>> = sets.iter().filter(|set| hash_of(set) != Some(&hash)).collect();
-    let observed: Vec<Counts> = old.iter().map(|set| counts(set)).collect();
-    let wanted = rollout::plan(limits(deployment), new.map(|set| counts(set)).unwrap_or_default(), &observed);
-
-    match new {
-        None => create(turn, deployment, &hash, wanted.new).await?,
-        Some(set) => scale(turn, set, wanted.new).await?,
-    }
-    for (set, replicas) in old.iter().zip(wanted.old) {
-        let empty = counts_are_current(set) && counts(set) == Counts::default();
-        if empty && replicas == 0 && !deleting(&set.metadata) {
-            write::delete(turn, &***set).await?;
-        } else {
-            scale(turn, set, replicas).await?;
+impl Pool<'_> {
+    /// Takes the next steps from the old sets to the new one. Whether there was anything to do.
+    async fn reconcile(self) -> Result<bool, Error> {
+        let new = revision::new_set(self.turn, self.deployment, &self.sets);
+        let new_name = new.and_then(|set| set.metadata.name.clone());
+        let is_new = |set: &MachineSet| new_name.is_some() && set.metadata.name == new_name;
+        if self.deployment.spec.paused == Some(true) {
+            let sizes = self.sizes_while_paused(is_new);
+            return self.bring_in_line(sizes, is_new).await;
         }
+        let limits = limits(self.deployment);
+        let observed = new.map(|set| counts(set)).unwrap_or_default();
+        let old: Vec<Counts> = self.sets.iter().filter(|set| !is_new(set)).map(|set| counts(set)).collect();
+        let wanted = rollout::plan(limits, observed, &old);
+        if new.is_none() {
+            revision::create(self.turn, self.deployment, &self.sets, wanted.new).await?;
+            self.bring_in_line(wanted.old, is_new).await?;
+            return Ok(true);
+        }
+        let mut left = wanted.old.into_iter();
+        let size = |set: &Arc<MachineSet>| if is_new(set) { Some(wanted.new) } else { left.next() };
+        let sizes = self.sets.iter().map(size).map(Option::unwrap_or_default).collect();
+        self.bring_in_line(sizes, is_new).await
     }
-    Ok(())
+
+    /// The sizes of the sets when nothing rolls, which follow the pool's own.
+    fn sizes_while_paused(&self, is_new: impl Fn(&MachineSet) -> bool) -> Vec<u32> {
+        let limits = limits(self.deployment);
+        let now = self.deployment.status.as_ref().map(|status| status.replicas).unwrap_or_default();
+        let number = |set: &MachineSet, key: &str| -> Option<u32> {
+            set.metadata.annotations.as_ref().and_then(|annotations| annotations.get(key)?.parse().ok())
+        };
+        let share = |set: &Arc<MachineSet>| Share {
+            wanted: counts(set).wanted,
+            available: counts(set).available,
+            most_before: number(set, annotation::POOL_MAX_REPLICAS.name).unwrap_or(now),
+            replicas_before: number(set, annotation::POOL_DESIRED_REPLICAS.name).unwrap_or(now),
+            is_new: is_new(set),
+        };
+        let shares: Vec<Share> = self.sets.iter().map(share).collect();
+        proportion::sizes(limits, &shares)
+    }
+
+    /// Gives each set its size and what it takes over from the deployment as it is, each in one write. Sets that have become
+    /// empty go when the rollout is over. Whether there was anything to do.
+    async fn bring_in_line(&self, sizes: Vec<u32>, is_new: impl Fn(&MachineSet) -> bool) -> Result<bool, Error> {
+        let over = status::is_complete(self.turn, self.deployment, &self.sets);
+        let mut moved = false;
+        for (set, size) in self.sets.iter().zip(sizes).filter(|(set, _)| !deleting(&set.metadata)) {
+            let gone = over && !is_new(set) && size == 0 && counts_are_current(set) && counts(set) == Counts::default();
+            if gone {
+                write::delete(self.turn, &**set).await?;
+            } else if let Some(change) = revision::change(self.turn, self.deployment, &self.sets, set, size) {
+                write::patch(self.turn, &**set, change).await?;
+                moved = true;
+            }
+        }
+        Ok(moved)
+    }
 }
 
+/// What the rollout of a deployment keeps to.
 fn limits(deployment: &MachineDeployment) -> Limits {
     let replicas = deployment.spec.replicas.unwrap_or(1);
     let strategy = deployment.spec.rollout.as_ref().and_then(|rollout| rollout.strategy.as_ref());
@@ -140,7 +220,10 @@ fn limits(deployment: &MachineDeployment) -> Limits {
         replicas,
         surge_max: numbers.max_surge.and_then(|surge| surge.of_rounded_up(replicas)).unwrap_or(1),
         unavailable_max: numbers.max_unavailable.and_then(|missing| missing.of_rounded_down(replicas)).unwrap_or(0),
-        on_delete: strategy.is_some_and(|strategy| strategy.type_ == "OnDelete"),
+        strategy: match strategy.map(|strategy| strategy.type_.as_str()) {
+            Some("OnDelete") => Strategy::OnDelete,
+            _ => Strategy::RollingUpdate,
+        },
     }
     .sound()
 }
@@ -155,60 +238,25 @@ fn counts_are_current(set: &MachineSet) -> bool {
     set.status.as_ref().is_some_and(|status| status.observed_generation == set.metadata.generation)
 }
 
-async fn scale(turn: &Turn, set: &MachineSet, replicas: u32) -> Result<(), Error> {
-    if set.spec.replicas != Some(replicas) {
-        write::patch(turn, set, json!({"spec": {"replicas": replicas}})).await?;
+/// What a map of texts has to be changed by to say all that is wanted, and nothing else where nothing else may be there.
+fn difference(
+    known: &std::collections::BTreeMap<String, String>,
+    wanted: &std::collections::BTreeMap<String, String>,
+    others_stay: bool,
+) -> Map<String, Value> {
+    let differs = wanted.iter().filter(|(key, value)| known.get(*key) != Some(value));
+    let mut change: Map<String, Value> = differs.map(|(key, value)| (key.clone(), json!(value))).collect();
+    if !others_stay {
+        change.extend(known.keys().filter(|key| !wanted.contains_key(*key)).map(|key| (key.clone(), Value::Null)));
     }
-    Ok(())
+    change
 }
 
-async fn create(turn: &Turn, deployment: &MachineDeployment, hash: &str, replicas: u32) -> Result<(), Error> {
-    let (meta, spec) = (&deployment.metadata, &deployment.spec);
-    let marks = BTreeMap::from([
-        (label::CLUSTER_NAME.name.to_owned(), spec.cluster_name.clone()),
-        (label::DEPLOYMENT_NAME.name.to_owned(), meta.name.clone().unwrap_or_default()),
+/// The labels that lead from a set and its machines to their deployment.
+fn marks(deployment: &MachineDeployment, hash: &str) -> [(String, String); 3] {
+    [
+        (label::CLUSTER_NAME.name.to_owned(), deployment.spec.cluster_name.clone()),
+        (label::DEPLOYMENT_NAME.name.to_owned(), deployment.metadata.name.clone().unwrap_or_default()),
         (label::TEMPLATE_HASH.name.to_owned(), hash.to_owned()),
-    ]);
-    let mut template = spec.template.clone();
-    let mut metadata = template.metadata.unwrap_or_default();
-    metadata.labels.extend(marks.clone());
-    template.metadata = Some(metadata);
-    let mut selector = spec.selector.match_labels.clone();
-    selector.insert(label::TEMPLATE_HASH.name.to_owned(), hash.to_owned());
-    let set = MachineSet {
-        metadata: ObjectMeta {
-            name: Some(numbered(meta.name.as_deref().unwrap_or_default(), hash)?),
-            namespace: meta.namespace.clone(),
-            labels: Some(marks),
-            owner_references: Some(vec![controlled_by(deployment)]),
-            ..ObjectMeta::default()
-        },
-        spec: MachineSetSpec {
-            cluster_name: spec.cluster_name.clone(),
-            replicas: Some(replicas),
-            selector: LabelSelector { match_labels: selector },
-            template,
-        },
-        status: None,
-    };
-    write::create(turn, &set).await.map(drop)
-}
-
-fn status(deployment: &MachineDeployment, sets: &[Arc<MachineSet>]) -> MachineSetStatus {
-    let hash = template_hash(&deployment.spec.template);
-    let mut total = MachineSetStatus {
-        observed_generation: deployment.metadata.generation,
-        conditions: deployment.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default(),
-        ..MachineSetStatus::default()
-    };
-    for set in sets {
-        let status = set.status.clone().unwrap_or_default();
-        total.replicas += status.replicas;
-        total.ready_replicas += status.ready_replicas;
-        total.available_replicas += status.available_replicas;
-        if hash_of(set) == Some(&hash) {
-            total.up_to_date_replicas += status.replicas;
-        }
-    }
-    total
+    ]
 }

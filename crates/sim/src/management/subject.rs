@@ -2,8 +2,10 @@
 
 use windlass_runtime::key::Key;
 
+use crate::actor::Actor;
+
 /// What a key names. The kind is part of the key's name, with a slash that no object's name has; a bare name is that of
-/// a `MachineDeployment`, with whose watch the runner is made: theirs are the changes that concern nobody else.
+/// a `MachineDeployment`, with whose watch the runner is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Subject {
     Cluster,
@@ -13,21 +15,46 @@ pub(super) enum Subject {
     Bootstrap,
     MachineSet,
     MachineDeployment,
+    KubeadmControlPlane,
+    /// A Cluster that is made from a class.
+    Topology,
+    ClusterClass,
+    MachineHealthCheck,
     Job,
 }
 
 /// All that are not bare, and what their keys begin with.
-const PREFIXES: [(Subject, &str); 7] = [
+const PREFIXES: [(Subject, &str); 11] = [
     (Subject::Cluster, "cluster"),
     (Subject::ClusterInfrastructure, "wcpcluster"),
     (Subject::Machine, "machine"),
     (Subject::MachineInfrastructure, "wcpmachine"),
     (Subject::Bootstrap, "kubeadmconfig"),
     (Subject::MachineSet, "machineset"),
+    (Subject::KubeadmControlPlane, "kubeadmcontrolplane"),
+    (Subject::Topology, "topology"),
+    (Subject::ClusterClass, "clusterclass"),
+    (Subject::MachineHealthCheck, "machinehealthcheck"),
     (Subject::Job, "job"),
 ];
 
 impl Subject {
+    /// Who looks after objects of this kind.
+    pub(super) fn actor(self) -> Actor {
+        match self {
+            Self::Cluster => Actor::Cluster,
+            Self::ClusterInfrastructure | Self::MachineInfrastructure => Actor::Infrastructure,
+            Self::Machine => Actor::Machine,
+            Self::Bootstrap => Actor::Bootstrap,
+            Self::MachineSet => Actor::MachineSet,
+            Self::MachineDeployment => Actor::MachineDeployment,
+            Self::KubeadmControlPlane => Actor::KubeadmControlPlane,
+            Self::Topology | Self::ClusterClass => Actor::Topology,
+            Self::MachineHealthCheck => Actor::MachineHealthCheck,
+            Self::Job => Actor::Job,
+        }
+    }
+
     /// The key for an object of this kind.
     pub(super) fn key(self, namespace: Option<&str>, name: &str) -> Key {
         let prefix = PREFIXES.iter().find(|(subject, _)| *subject == self).map(|(_, prefix)| *prefix);

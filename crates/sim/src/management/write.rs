@@ -7,22 +7,44 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Resource};
 use serde::Serialize;
 use serde_json::{Value, json};
+use windlass_api::kind::Condition;
 use windlass_api::kind::bootstrap::KubeadmConfig;
 use windlass_api::kind::cluster_api::{Cluster, Machine, MachineDeployment, MachineSet};
+use windlass_api::kind::control_plane::KubeadmControlPlane;
+use windlass_api::kind::machine_health::MachineHealthCheck;
+use windlass_api::kind::topology::ClusterClass;
 use windlass_api::kind::wcp::{WCPCluster, WCPMachine};
 use windlass_runtime::cache::Cache;
 use windlass_runtime::watch::Object;
 
 use super::context::{Caches, Error, Turn, path};
 use super::ownership::without_finalizer;
+use super::pause;
 
 /// A kind that is watched, and where what was seen of it is.
 pub(super) trait Watched: Object + Resource<DynamicType = (), Scope = NamespaceResourceScope> {
     fn cache(caches: &Caches) -> &Cache<Self>;
+
+    /// The conditions of an object of Cluster API; `None` for the kinds of others, which know no pause.
+    fn conditions(&self) -> Option<&[Condition]> {
+        None
+    }
 }
 
+/// Those of Cluster API have conditions, and one of them says whether they are paused.
 macro_rules! watched {
     ($($kind:ty: $cache:ident;)+) => {$(
+        impl Watched for $kind {
+            fn cache(caches: &Caches) -> &Cache<Self> {
+                &caches.$cache
+            }
+
+            fn conditions(&self) -> Option<&[Condition]> {
+                Some(self.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default())
+            }
+        }
+    )+};
+    (without conditions $($kind:ty: $cache:ident;)+) => {$(
         impl Watched for $kind {
             fn cache(caches: &Caches) -> &Cache<Self> {
                 &caches.$cache
@@ -35,9 +57,14 @@ watched! {
     Machine: machines;
     MachineSet: machine_sets;
     MachineDeployment: machine_deployments;
+    KubeadmControlPlane: control_planes;
+    MachineHealthCheck: health_checks;
+    ClusterClass: cluster_classes;
     KubeadmConfig: bootstraps;
     WCPCluster: cluster_infrastructures;
     WCPMachine: machine_infrastructures;
+}
+watched! { without conditions
     Secret: secrets;
     Job: jobs;
     Pod: pods;
@@ -50,9 +77,23 @@ pub(super) async fn patch<K: Watched>(turn: &Turn, object: &K, change: Value) ->
     Ok(told(turn, written.map_err(|source| failed("change", object, source))?))
 }
 
-/// Replaces the status of an object, if the object still is as it was read. Fields that its type does not know stay.
+/// Replaces the status of an object, if the object still is as it was read. Fields that its type does not know stay. One of
+/// Cluster API says with it that it is not paused.
 pub(super) async fn status<K: Watched>(turn: &Turn, object: &K, status: &impl Serialize) -> Result<K, Error> {
-    let (api, name, patch) = prepared(turn, object, json!({"status": status}));
+    let mut change = json!({"status": status});
+    if object.conditions().is_some() {
+        pause::deny(&mut change["status"], object.meta(), &turn.now());
+    }
+    patch_status(turn, object, change).await
+}
+
+/// Replaces the conditions of an object, and nothing else of its status.
+pub(super) async fn conditions<K: Watched>(turn: &Turn, object: &K, conditions: &[Condition]) -> Result<K, Error> {
+    patch_status(turn, object, json!({"status": {"conditions": conditions}})).await
+}
+
+async fn patch_status<K: Watched>(turn: &Turn, object: &K, change: Value) -> Result<K, Error> {
+    let (api, name, patch) = prepared(turn, object, change);
     let written = api.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
     Ok(told(turn, written.map_err(|source| failed("change the status of", object, source))?))
 }

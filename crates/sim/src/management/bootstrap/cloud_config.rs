@@ -43,10 +43,9 @@ fn certificate_paths(secret: ClusterSecret) -> Option<[&'static str; 2]> {
 
 /// The cloud-config.
 pub(super) fn render(begin: &Begin<'_>) -> Result<String, Error> {
-    let spec = &begin.config.spec;
-    let joins = spec.join_configuration.is_some() && spec.init_configuration.is_none();
-    let worker = joins && spec.join_configuration.as_ref().is_some_and(|join| join.control_plane.is_none());
-    let mut files = if worker { Vec::new() } else { certificate_files(&begin.certificates) };
+    let joins = !super::begins(begin.config, begin.machine);
+    let mut files =
+        if super::is_worker(begin.config, begin.machine) { Vec::new() } else { certificate_files(&begin.certificates) };
     let (file, documents, command) = if joins {
         (JOIN, vec![join_configuration(begin)], format!("kubeadm join --config {JOIN}"))
     } else {

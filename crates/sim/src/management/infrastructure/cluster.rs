@@ -10,17 +10,17 @@ use windlass_runtime::key::Key;
 use windlass_runtime::runner::Outcome;
 
 use crate::management::conditions::{self, Fact};
-use crate::management::context::{Error, Turn, after, beside, deleting, paused, workload_name};
+use crate::management::context::{Error, Turn, after, beside, deleting, workload_name};
 use crate::management::ownership::{controller, is_held, with_finalizer};
-use crate::management::write;
+use crate::management::{pause, write};
 
 const FINALIZER: &str = "wcpcluster.infrastructure.cluster.vmware.com";
 
 pub(in crate::management) async fn reconcile(turn: &Turn, infrastructure: &WCPCluster) -> Result<Outcome, Error> {
     let meta = &infrastructure.metadata;
     let cluster = owner(turn, infrastructure);
-    if cluster.as_ref().is_some_and(|cluster| paused(meta, cluster)) {
-        return Ok(Outcome::done());
+    if let Some(outcome) = pause::held(turn, infrastructure, cluster.as_deref()).await? {
+        return Ok(outcome);
     }
     if deleting(meta) {
         return remove(turn, infrastructure).await;

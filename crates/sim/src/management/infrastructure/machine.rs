@@ -5,37 +5,43 @@
 //! ```
 //! When the machine was made is told by a condition, so that whoever goes on with the object waits for what is left.
 
+mod disk;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::json;
-use windlass_api::annotation;
 use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::kind::wcp::{Address, Initialization, VmState, WCPMachine, WCPMachineStatus};
 use windlass_api::kind::{condition, is_true};
-use windlass_api::machine_image::Distribution;
 use windlass_api::name::NodeName;
-use windlass_api::version::KubernetesVersion;
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::Outcome;
 
+use crate::fault::{Booting, Held, Making};
 use crate::management::conditions::{self, Fact};
-use crate::management::context::{Error, Turn, after, beside, cluster_name, deleting, path, paused, workload_name};
+use crate::management::context::{Error, Turn, after, beside, cluster_name, deleting, path, workload_name};
 use crate::management::ownership::{controller, is_held, with_finalizer};
-use crate::management::write;
-use crate::workload::Boot;
+use crate::management::{pause, write};
+use crate::workload::{Boot, Capacity};
+
+use super::placement::{self, Place, ZONE};
 
 const FINALIZER: &str = "wcpmachine.infrastructure.cluster.vmware.com";
 
 /// The condition that tells since when there is a virtual machine.
 const CREATED: &str = "VirtualMachineCreated";
 
+/// How soon the infrastructure is asked again after it has refused.
+const REFUSED_PAUSE: Duration = Duration::from_secs(30);
+
 pub(in crate::management) async fn reconcile(turn: &Turn, infrastructure: &WCPMachine) -> Result<Outcome, Error> {
     let meta = &infrastructure.metadata;
     let cluster = turn.cluster_of(meta);
-    if cluster.as_ref().is_some_and(|cluster| paused(meta, cluster)) {
-        return Ok(Outcome::done());
+    if let Some(outcome) = pause::held(turn, infrastructure, cluster.as_deref()).await? {
+        return Ok(outcome);
     }
     if deleting(meta) {
         return remove(turn, infrastructure).await;
@@ -72,11 +78,27 @@ async fn create(turn: &Turn, infrastructure: &WCPMachine, machine: &Machine) -> 
         return Ok(Outcome::done());
     }
     let meta = &infrastructure.metadata;
+    let _alone = placement::alone(turn).await;
+    let refusal = match refused(turn, meta) {
+        Some(refusal) => Place::None(refusal),
+        None => placement::find(turn, infrastructure, CREATED).await?,
+    };
+    let zone = match refusal {
+        Place::Any => None,
+        Place::Zone(zone) => Some(zone),
+        Place::None(refusal) => {
+            say(turn, infrastructure, |_| (), [refusal.clone(), refusal.named("Ready")]).await?;
+            return Ok(Outcome::requeue_after(REFUSED_PAUSE));
+        }
+    };
     let finalizers = with_finalizer(meta, FINALIZER);
-    let named = if finalizers.is_some() || infrastructure.spec.provider_id.is_none() {
+    let named = if finalizers.is_some() || infrastructure.spec.provider_id.is_none() || zone.is_some() {
         let finalizers = finalizers.or_else(|| meta.finalizers.clone());
-        let change =
+        let mut change =
             json!({"metadata": {"finalizers": finalizers}, "spec": {"providerID": provider_id(turn, machine)}});
+        if let Some(zone) = zone {
+            change["metadata"]["labels"] = json!({ZONE: zone});
+        }
         Some(write::patch(turn, infrastructure, change).await?)
     } else {
         None
@@ -85,6 +107,14 @@ async fn create(turn: &Turn, infrastructure: &WCPMachine, machine: &Machine) -> 
     let facts = [Fact::yes(CREATED, "Created"), Fact::no("Ready", "Creating", "")];
     say(turn, infrastructure, |status| status.vm_state = Some(VmState::Created), facts).await?;
     Ok(after(Some(turn.takes(turn.durations.machine_create, "machine create", meta))))
+}
+
+/// Why the infrastructure makes no machine now, if a scenario has it so.
+fn refused(turn: &Turn, meta: &ObjectMeta) -> Option<Fact> {
+    match turn.faults.making(meta)?.what {
+        Making::Refused { reason, message } => Some(Fact::no(CREATED, reason, message)),
+        Making::Partial => None,
+    }
 }
 
 /// What the machine should be made from and is not there, as a fact.
@@ -117,6 +147,11 @@ async fn switch_on(turn: &Turn, infrastructure: &WCPMachine) -> Result<Outcome, 
     if remaining.is_some() {
         return Ok(after(remaining));
     }
+    if let Some(Held { what: Making::Partial, left }) = turn.faults.making(meta) {
+        let diskless = Fact::no("Ready", "DiskNotAttached", "the virtual machine has no disk");
+        say(turn, infrastructure, |_| (), [diskless]).await?;
+        return Ok(left.map_or_else(Outcome::done, Outcome::requeue_after));
+    }
     let booting = Fact::no("Ready", "Booting", "");
     say(turn, infrastructure, |status| status.vm_state = Some(VmState::PoweredOn), [booting]).await?;
     Ok(after(Some(turn.takes(turn.durations.machine_boot, "machine boot", meta))))
@@ -141,7 +176,14 @@ async fn boot(
     let meta = &infrastructure.metadata;
     let takes = turn.takes(turn.durations.machine_create, "machine create", meta)
         + turn.takes(turn.durations.machine_boot, "machine boot", meta);
-    let remaining = turn.remaining(created_at(turn, infrastructure), takes);
+    let late = match turn.faults.booting(meta) {
+        Some(Held { what: Booting::Never, left }) => {
+            return Ok(left.map_or_else(Outcome::done, Outcome::requeue_after));
+        }
+        Some(Held { what: Booting::Late(by), .. }) => by,
+        Some(Held { what: Booting::Twice, .. }) | None => Duration::ZERO,
+    };
+    let remaining = turn.remaining(created_at(turn, infrastructure), takes + late);
     if remaining.is_some() {
         return Ok(after(remaining));
     }
@@ -168,27 +210,35 @@ async fn boot(
 fn begin(turn: &Turn, infrastructure: &WCPMachine, machine: &Machine, cluster: &Cluster) -> Result<Booted, Error> {
     let Some(user_data) = user_data(turn, machine) else { return Ok(Booted::NotYet) };
     let Some(provider_id) = infrastructure.spec.provider_id.clone() else { return Ok(Booted::NotYet) };
-    let kubelet = match kubelet(turn, infrastructure) {
-        Ok(kubelet) => kubelet,
+    let disk = match disk::read(turn, &infrastructure.spec.image_name) {
+        Ok(disk) => disk,
         Err(why) => return Ok(Booted::Refused(why)),
     };
     let node = node(&machine.metadata, machine.metadata.name.as_deref().unwrap_or_default())?;
-    let boot = Boot { node, provider_id, address: address(turn, machine), kubelet, user_data };
-    match turn.workloads.ensure(&workload_name(cluster)?).boot(&boot) {
+    let name = workload_name(cluster)?;
+    let twice = turn.faults.booting(&infrastructure.metadata).is_some_and(|fault| fault.what == Booting::Twice);
+    let provider_id = if twice { format!("{provider_id}-2") } else { provider_id };
+    turn.faults.booted(&name, &node, &path(&infrastructure.metadata));
+    let boot = Boot {
+        node,
+        provider_id,
+        address: address(turn, machine),
+        kubelet: disk.kubelet,
+        images: disk.images,
+        capacity: capacity(turn, infrastructure),
+        user_data,
+    };
+    match turn.workloads.ensure(&name).boot(&boot) {
         Ok(_) => Ok(Booted::Yes),
         Err(refusal) => Ok(Booted::Refused(refusal.to_string())),
     }
 }
 
-/// The kubelet that is on the disk, as the annotation of the image tells it.
-fn kubelet(turn: &Turn, infrastructure: &WCPMachine) -> Result<KubernetesVersion, String> {
-    let name = &infrastructure.spec.image_name;
-    let image = turn.caches.images.get(&Key::cluster(name)).ok_or_else(|| format!("there is no image {name}"))?;
-    let text = image.metadata.annotations.as_ref().and_then(|all| all.get(annotation::DISTRIBUTION.name));
-    let text = text.ok_or_else(|| format!("the image {name} does not say what is on it"))?;
-    let distribution: Distribution =
-        serde_json::from_str(text).map_err(|error| format!("what the image {name} says is on it: {error}"))?;
-    Ok(distribution.kubernetes.version)
+/// How large the machine is, as its class says.
+fn capacity(turn: &Turn, infrastructure: &WCPMachine) -> Capacity {
+    let class = turn.caches.machine_classes.get(&Key::cluster(&infrastructure.spec.class_name));
+    let hardware = class.and_then(|class| class.spec.hardware.clone());
+    hardware.map(|hardware| Capacity { cpus: hardware.cpus, memory: hardware.memory }).unwrap_or_default()
 }
 
 fn user_data(turn: &Turn, machine: &Machine) -> Option<String> {
@@ -250,6 +300,9 @@ async fn remove(turn: &Turn, infrastructure: &WCPMachine) -> Result<Outcome, Err
         if remaining.is_some() {
             return Ok(after(remaining));
         }
+    }
+    if let Some(Held { left, .. }) = turn.faults.finalizer_stays(meta) {
+        return Ok(left.map_or_else(Outcome::done, Outcome::requeue_after));
     }
     write::release(turn, infrastructure, FINALIZER).await?;
     Ok(Outcome::done())

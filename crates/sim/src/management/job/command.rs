@@ -1,16 +1,16 @@
-//! What a container is told: its command and arguments, with `$(VARIABLES)` expanded as a kubelet does it.
+//! What a container is told: its environment, and its command and arguments, with `$(VARIABLES)` expanded as a kubelet does it.
 
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::{Container, Pod};
 
-/// The command of the pod's first container.
-pub(super) fn of(pod: &Pod) -> Vec<String> {
+/// The command of the pod's first container, and its environment.
+pub(super) fn of(pod: &Pod) -> (Vec<String>, BTreeMap<String, String>) {
     let container = pod.spec.as_ref().and_then(|spec| spec.containers.first());
-    let Some(container) = container else { return Vec::new() };
+    let Some(container) = container else { return Default::default() };
     let variables = variables(pod, container);
     let words = container.command.iter().chain(&container.args).flatten();
-    words.map(|word| expand(word, &variables)).collect()
+    (words.map(|word| expand(word, &variables)).collect(), variables)
 }
 
 /// The environment. A variable may use those before it.
@@ -85,7 +85,9 @@ mod tests {
             ]}]},
         }))
         .unwrap();
-        assert_eq!(of(&pod), ["run", expected]);
+        let (command, env) = of(&pod);
+        assert_eq!(command, ["run", expected]);
+        assert_eq!(env["BOTH"], "1280807/c");
     }
 
     #[test]

@@ -15,6 +15,7 @@ use windlass_runtime::key::Key;
 
 use super::command;
 use super::process::Doing;
+use crate::log::Log;
 use crate::management::context::{Error, Turn, beside, path};
 use crate::management::ownership::controlled_by;
 use crate::management::write;
@@ -83,7 +84,8 @@ pub(super) async fn advance(turn: &Turn, job: &Key, pod: Arc<Pod>) -> Result<(Ar
             // Said before it is done: a program that nobody knows of would run twice.
             let pod = write::status(turn, &*pod, &running(turn, &pod)).await?;
             let name = beside(&pod.metadata, pod.metadata.name.as_deref().unwrap_or_default())?;
-            turn.processes.start(job, &uid, Container { pod: name, command: command::of(&pod) });
+            let (command, env) = command::of(&pod);
+            turn.processes.start(job, &uid, Container { pod: name, command, env, log: Log::default() });
             return Ok((Arc::new(pod), None));
         }
         "Running" => match turn.processes.doing(&uid) {

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node, NodeCondition};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
 use kube::api::DeleteParams;
 use kube::{Api, Error as ClientError};
 use windlass_api::kind::cluster_api::{Cluster, Machine};
@@ -13,17 +15,37 @@ use crate::management::context::{Error, Turn, workload_name};
 use crate::management::write::failed;
 
 /// What was seen of a node.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sight {
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::management) enum Sight {
     /// There is none.
     None,
     /// It is there.
-    Node {
-        /// Its kubelet says that it is ready.
-        ready: bool,
-    },
+    Node(Arc<Seen>),
     /// Nobody answered.
     Unreachable,
+}
+
+/// All that matters of a node.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::management) struct Seen {
+    provider_id: Option<String>,
+    pub conditions: Vec<NodeFact>,
+}
+
+/// A condition of a node.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::management) struct NodeFact {
+    pub type_: String,
+    pub status: String,
+    pub message: String,
+    pub since: Option<Timestamp>,
+}
+
+impl Seen {
+    /// The condition of that type.
+    pub(in crate::management) fn condition(&self, type_: &str) -> Option<&NodeFact> {
+        self.conditions.iter().find(|condition| condition.type_ == type_)
+    }
 }
 
 /// What was last read of nodes, by namespace and name of their Machines, until they change: what a watch would have seen.
@@ -37,12 +59,8 @@ struct Known {
     read: Option<Read>,
 }
 
-/// All that matters of a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Read {
-    Absent,
-    Present { provider_id: Option<String>, ready: bool },
-}
+/// The node, if there is one.
+type Read = Option<Arc<Seen>>;
 
 impl Nodes {
     /// The node has changed.
@@ -73,7 +91,7 @@ impl Nodes {
 }
 
 /// Looks for the node: the one with the Machine's name, if it also has its provider id.
-pub(super) async fn look(turn: &Turn, machine: &Machine, cluster: &Cluster) -> Result<Sight, Error> {
+pub(in crate::management) async fn look(turn: &Turn, machine: &Machine, cluster: &Cluster) -> Result<Sight, Error> {
     let key = Key::of(machine);
     let (changes, known) = turn.nodes.recall(&key);
     let read = match known {
@@ -86,12 +104,8 @@ pub(super) async fn look(turn: &Turn, machine: &Machine, cluster: &Cluster) -> R
             None => return Ok(Sight::Unreachable),
         },
     };
-    Ok(match read {
-        Read::Present { provider_id, ready } if provider_id.is_some() && provider_id == machine.spec.provider_id => {
-            Sight::Node { ready }
-        }
-        Read::Present { .. } | Read::Absent => Sight::None,
-    })
+    let ours = read.filter(|seen| seen.provider_id.is_some() && seen.provider_id == machine.spec.provider_id);
+    Ok(ours.map_or(Sight::None, Sight::Node))
 }
 
 /// Asks the workload API. `None` if nobody answered.
@@ -99,33 +113,47 @@ async fn read(turn: &Turn, machine: &Machine, cluster: &Cluster) -> Result<Optio
     let Some(workload) = turn.workloads.get(&workload_name(cluster)?) else { return Ok(None) };
     let api: Api<Node> = Api::all(workload.client());
     match api.get_opt(machine.metadata.name.as_deref().unwrap_or_default()).await {
-        Ok(None) => Ok(Some(Read::Absent)),
-        Ok(Some(node)) => {
-            let conditions = node.status.and_then(|status| status.conditions);
-            let is_ready = |condition: &NodeCondition| condition.type_ == "Ready" && condition.status == "True";
-            Ok(Some(Read::Present {
-                provider_id: node.spec.and_then(|spec| spec.provider_id),
-                ready: conditions.iter().flatten().any(is_ready),
-            }))
-        }
+        Ok(node) => Ok(Some(node.map(|node| Arc::new(seen(node))))),
         Err(error) if unreachable(&error) => Ok(None),
         Err(source) => Err(failed("look for the node of", machine, source)),
     }
 }
 
-/// Deletes the node. One that is gone is fine. `false` if nobody answered.
+pub(in crate::management) fn seen(node: Node) -> Seen {
+    let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+    let conditions = conditions.into_iter().map(|condition| NodeFact {
+        type_: condition.type_,
+        status: condition.status,
+        message: condition.message.unwrap_or_default(),
+        since: condition.last_transition_time.map(|since| since.0),
+    });
+    Seen { provider_id: node.spec.and_then(|spec| spec.provider_id), conditions: conditions.collect() }
+}
+
+/// How long a node that cannot be deleted is tried again before it is decided whether to go without, and how often. As in
+/// Cluster API, which waits inside of one turn, too.
+const DELETION_TRIES: u32 = 6;
+const DELETION_PAUSE: Duration = Duration::from_secs(2);
+
+/// Deletes the node. One that is gone is fine. `false` if nobody answered for ten seconds.
 pub(super) async fn delete(turn: &Turn, machine: &Machine, cluster: &Cluster, name: &str) -> Result<bool, Error> {
     let Some(workload) = turn.workloads.get(&workload_name(cluster)?) else { return Ok(true) };
     let api: Api<Node> = Api::all(workload.client());
-    match api.delete(name, &DeleteParams::default()).await {
-        Ok(_) => Ok(true),
-        Err(ClientError::Api(status)) if status.code == 404 => Ok(true),
-        Err(error) if unreachable(&error) => Ok(false),
-        Err(source) => Err(failed("delete the node of", machine, source)),
+    for tried in 1..=DELETION_TRIES {
+        match api.delete(name, &DeleteParams::default()).await {
+            Ok(_) => return Ok(true),
+            Err(ClientError::Api(status)) if status.code == 404 => return Ok(true),
+            Err(error) if unreachable(&error) => {}
+            Err(source) => return Err(failed("delete the node of", machine, source)),
+        }
+        if tried < DELETION_TRIES {
+            tokio::time::sleep(DELETION_PAUSE).await;
+        }
     }
+    Ok(false)
 }
 
 /// Whether there was no answer at all, rather than a refusal.
-fn unreachable(error: &ClientError) -> bool {
+pub(super) fn unreachable(error: &ClientError) -> bool {
     !matches!(error, ClientError::Api(_))
 }

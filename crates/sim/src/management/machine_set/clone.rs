@@ -1,6 +1,7 @@
 //! A machine of a set, with its parts cloned from templates.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
@@ -64,7 +65,7 @@ async fn part(
     reference: &ContractReference,
     name: &str,
 ) -> Result<Option<ContractReference>, Error> {
-    let Some(template) = template(turn, set, reference) else { return Ok(None) };
+    let Some(template) = template(turn, &set.metadata, reference) else { return Ok(None) };
     let kind = reference.kind.trim_end_matches("Template");
     let version = template.types.as_ref().and_then(|types| types.api_version.rsplit_once('/'));
     let version = version.map_or("v1", |(_, version)| version);
@@ -96,14 +97,15 @@ fn spec(template: &Value) -> &Value {
     &template["spec"]
 }
 
-fn template(turn: &Turn, set: &MachineSet, reference: &ContractReference) -> Option<std::sync::Arc<DynamicObject>> {
+/// The template that somebody refers to.
+pub(super) fn template(turn: &Turn, meta: &ObjectMeta, reference: &ContractReference) -> Option<Arc<DynamicObject>> {
     let bootstrap = <KubeadmConfigTemplate as kube::Resource>::kind(&());
     let cache: &Cache<DynamicObject> = if reference.kind == bootstrap {
         &turn.caches.bootstrap_templates
     } else {
         &turn.caches.infrastructure_templates
     };
-    cache.get(&Key { namespace: set.metadata.namespace.clone(), name: reference.name.clone() })
+    cache.get(&Key { namespace: meta.namespace.clone(), name: reference.name.clone() })
 }
 
 /// Makes a part. One that is there was made by a try that did not come as far as the machine.
