@@ -7,41 +7,60 @@
 mod connection;
 mod daemon_set;
 mod deployment;
+mod disruption;
 mod etcd;
+mod image;
+mod instance;
+mod job;
 mod kubeadm;
 mod kubelet;
 mod life;
+mod lifecycle;
+mod node;
 mod pod;
 pub mod record;
+mod replica_set;
 mod scheduler;
 mod seen;
+mod stateful_set;
+mod termination;
+mod trouble;
 mod user_data;
 mod view;
+mod volumes;
+mod witness;
 mod write;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::StreamExt;
-use futures::channel::mpsc;
 use futures::future::{AbortHandle, Abortable};
 use futures::stream::{BoxStream, FuturesUnordered};
-use kube::Client;
 use tokio::sync::Notify;
 use windlass_api::name::{NamespacedName, NodeName};
 use windlass_api::version::KubernetesVersion;
-use windlass_apiserver::store::{Change, Observer, Resource, Retention};
+use windlass_apiserver::store::Retention;
 use windlass_apiserver::{ApiServer, Options};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::clock::Clock;
 
+use crate::actor::{self, acting};
 use crate::durations::Durations;
+use crate::fault::Faults;
+use crate::log::PodLog;
+use crate::packages::{self, Kapp};
 use crate::timeline::Recorder;
 use crate::world::Settings;
 use etcd::Etcd;
+pub use instance::Instance;
 use record::{Machine, Stage};
+pub(crate) use seen::suffix;
+use witness::{Listeners, Witness};
+
+pub use trouble::{Alarm, TROUBLES, Trouble};
 
 /// There may be thousands of clusters in a process, and those who watch one are in the same process: they are never far behind.
 const RETENTION: Retention = Retention { age: Duration::from_secs(75), events_min: 100, events_max: 10_000 };
@@ -53,51 +72,23 @@ pub struct Workloads(Arc<Clusters>);
 struct Clusters {
     settings: Settings,
     recorder: Recorder,
+    faults: Faults,
     all: Mutex<BTreeMap<NamespacedName, Workload>>,
     /// Told whenever `all` changes.
     changed: Notify,
     listeners: Arc<Listeners>,
 }
 
-/// Who wants to know of changed nodes.
-#[derive(Default)]
-struct Listeners(Mutex<Vec<mpsc::UnboundedSender<(NamespacedName, NodeName)>>>);
-
-impl Listeners {
-    fn tell(&self, cluster: &NamespacedName, node: &NodeName) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|listener| listener.unbounded_send((cluster.clone(), node.clone())).is_ok());
-    }
-}
-
-/// Sees what is written in a workload cluster: tells the World's recorder, and whoever waits for nodes.
-struct Witness {
-    cluster: NamespacedName,
-    recorder: Arc<dyn Observer>,
-    listeners: Arc<Listeners>,
-}
-
-impl Observer for Witness {
-    fn committed(&self, resource: &Resource, change: &Arc<Change>) {
-        self.recorder.committed(resource, change);
-        if **resource == *"nodes"
-            && let Ok(node) = NodeName::new(&change.object.key.name)
-        {
-            self.listeners.tell(&self.cluster, &node);
-        }
-    }
-}
-
 impl Workloads {
     /// None yet.
-    pub(crate) fn new(settings: Settings, recorder: Recorder) -> Self {
+    pub(crate) fn new(settings: Settings, recorder: Recorder, faults: Faults) -> Self {
         let (all, changed, listeners) = (Mutex::default(), Notify::new(), Arc::default());
-        Self(Arc::new(Clusters { settings, recorder, all, changed, listeners }))
+        Self(Arc::new(Clusters { settings, recorder, faults, all, changed, listeners }))
     }
 
     /// Clusters of their own, as these are now.
-    pub(crate) fn fork(&self, settings: Settings, recorder: Recorder) -> Self {
-        let fork = Self::new(settings, recorder);
+    pub(crate) fn fork(&self, settings: Settings, recorder: Recorder, faults: Faults) -> Self {
+        let fork = Self::new(settings, recorder, faults);
         for (cluster, workload) in &*self.all() {
             let server = workload.server().fork(fork.options(cluster));
             fork.all().insert(cluster.clone(), fork.workload(cluster, server));
@@ -132,8 +123,10 @@ impl Workloads {
             clock: self.0.settings.clock.clone(),
             seed: self.seed(cluster),
             durations: self.0.settings.durations.clone(),
+            faults: self.0.faults.clone(),
             records: Mutex::default(),
             answers: AtomicBool::new(false),
+            turns: AtomicUsize::new(0),
         }));
         workload.settle();
         workload
@@ -155,7 +148,9 @@ impl Workloads {
         if let Some(workload) = all.get(cluster) {
             return workload.clone();
         }
-        let workload = self.workload(cluster, ApiServer::new(self.options(cluster)));
+        let server = ApiServer::new(self.options(cluster));
+        PodLog::serve(&server);
+        let workload = self.workload(cluster, server);
         all.insert(cluster.clone(), workload.clone());
         drop(all);
         self.0.changed.notify_one();
@@ -170,9 +165,12 @@ impl Workloads {
 
     /// Whenever a node of any cluster changes from now on: the cluster, and the node.
     pub fn node_changes(&self) -> BoxStream<'static, (NamespacedName, NodeName)> {
-        let (sender, receiver) = mpsc::unbounded();
-        self.0.listeners.0.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
-        receiver.boxed()
+        self.0.listeners.nodes.join()
+    }
+
+    /// Whenever a static pod of a control plane or a member of etcd changes from now on: the cluster.
+    pub fn component_changes(&self) -> BoxStream<'static, NamespacedName> {
+        self.0.listeners.components.join()
     }
 
     /// Lives the lives of all clusters, also of those that are yet to come. Does not end.
@@ -191,7 +189,8 @@ impl Workloads {
             for (cluster, workload) in all {
                 running.entry(cluster).or_insert_with(|| {
                     let (handle, registration) = AbortHandle::new_pair();
-                    lives.push(Abortable::new(life::run(workload.clone()), registration));
+                    let life = acting(actor::Actor::Kubernetes, workload.clone().live());
+                    lives.push(Abortable::new(life, registration));
                     (workload, handle)
                 });
             }
@@ -218,10 +217,13 @@ struct Inner {
     clock: Clock,
     seed: Seed,
     durations: Durations,
+    faults: Faults,
     /// Whoever writes records holds it.
     records: Mutex<()>,
     /// What the records say about the API: it is asked at every request.
     answers: AtomicBool,
+    /// Whose turn it is among the API servers.
+    turns: AtomicUsize,
 }
 
 /// A machine that has booted: what is on its disk, and what it was told.
@@ -235,8 +237,28 @@ pub struct Boot {
     pub address: String,
     /// The kubelet on its disk.
     pub kubelet: KubernetesVersion,
+    /// The container images on its disk. Those of a repository without a host are in no registry: a machine has them or not.
+    pub images: Vec<String>,
+    /// How much of everything it has.
+    pub capacity: Capacity,
     /// The bootstrap data: a cloud-config with kubeadm's configuration in it.
     pub user_data: String,
+}
+
+/// How much of everything a machine has.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Capacity {
+    /// Processors.
+    pub cpus: u32,
+    /// Memory, as a quantity.
+    pub memory: String,
+}
+
+impl Default for Capacity {
+    /// As much as a small machine has.
+    fn default() -> Self {
+        Self { cpus: 2, memory: "4Gi".to_owned() }
+    }
 }
 
 /// What a machine does first.
@@ -294,12 +316,6 @@ impl Workload {
         &self.0.server
     }
 
-    /// A client of its API, without a socket. Requests fail as they would if nobody listened while no API server runs or etcd
-    /// has no quorum.
-    pub fn client(&self) -> Client {
-        Client::new(connection::Connection(self.clone()), "default")
-    }
-
     /// Whether its API answers.
     pub fn answers(&self) -> bool {
         self.0.answers.load(Ordering::Acquire)
@@ -326,7 +342,10 @@ impl Workload {
             stage: Stage::Begun,
             on: true,
             off_at: None,
+            capacity: boot.capacity.clone(),
+            images: boot.images.clone(),
             configuration,
+            failure: None,
         });
         Ok(begins)
     }
@@ -354,11 +373,14 @@ impl Workload {
         let member = etcd.removal(id)?;
         record::remove::<record::Member>(self.0.server.store(), &member.name, self.0.clock.now());
         self.settle();
-        Ok(())
+        self.0.faults.removal_unanswered(&self.0.cluster).map_or(Ok(()), |why| Err(EtcdError(why)))
     }
 
     /// Makes another member lead.
     pub fn move_leader(&self, to: u64) -> Result<(), EtcdError> {
+        if let Some(why) = self.0.faults.move_refused(&self.0.cluster) {
+            return Err(EtcdError(why));
+        }
         let _lock = self.lock();
         for member in self.etcd().led_by(to)? {
             self.put(&member);
@@ -370,6 +392,11 @@ impl Workload {
     pub fn running(&self) -> BTreeMap<NodeName, KubernetesVersion> {
         let machines = record::all::<Machine>(self.0.server.store()).into_iter().filter(|machine| machine.on);
         machines.map(|machine| (machine.name, machine.kubelet)).collect()
+    }
+
+    /// Why kubeadm has given up on a machine, if it has.
+    pub fn kubeadm_failure(&self, node: &NodeName) -> Option<String> {
+        record::of::<Machine>(self.0.server.store(), node).and_then(|machine| machine.failure)
     }
 
     /// Makes up the machines and members of a cluster that has nodes and no records, as one that was made from the objects of
@@ -388,6 +415,18 @@ impl Workload {
             self.put(&machine);
         }
         self.settle();
+    }
+
+    /// All that happens in it without anybody asking. Does not end.
+    async fn live(self) {
+        let packages = Kapp {
+            client: self.client(),
+            server: self.0.server.clone(),
+            place: packages::Place::Workload(self.clone()),
+            clock: self.0.clock.clone(),
+            seed: self.0.seed,
+        };
+        futures::future::join(life::run(self), packages.run()).await;
     }
 
     fn lock(&self) -> MutexGuard<'_, ()> {

@@ -5,14 +5,25 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
+use serde_json::{Value, json};
 use windlass_apiserver::store::Key;
 
-use super::seen::{DaemonSet, DaemonSetStatus, Node, Pod, PodSpec};
+use super::seen::{DaemonSet, DaemonSetStatus, Node, Pod, PodSpec, Taint, Toleration};
 use super::view::View;
 use super::write::{DAEMON_SETS, PODS, controlled_by};
 use super::{Workload, pod};
 
 const HASH: &str = "controller-revision-hash";
+
+/// What the controller lets its pods put up with, whatever their template says.
+const TOLERATED: [(&str, &str); 6] = [
+    ("node.kubernetes.io/not-ready", Taint::NO_EXECUTE),
+    ("node.kubernetes.io/unreachable", Taint::NO_EXECUTE),
+    ("node.kubernetes.io/disk-pressure", Taint::NO_SCHEDULE),
+    ("node.kubernetes.io/memory-pressure", Taint::NO_SCHEDULE),
+    ("node.kubernetes.io/pid-pressure", Taint::NO_SCHEDULE),
+    ("node.kubernetes.io/unschedulable", Taint::NO_SCHEDULE),
+];
 
 #[derive(Deserialize)]
 struct TemplateSpec {
@@ -22,11 +33,15 @@ struct TemplateSpec {
 
 /// Brings a set one step closer to what it should be.
 pub(super) fn sync(workload: &Workload, view: &View, key: &Key) {
-    let Some(set) = view.daemon_sets.get(key).filter(|set| set.metadata.deletion_timestamp.is_none()) else { return };
-    let Ok(template) = serde_json::from_str::<TemplateSpec>(set.spec.template.0.get()) else { return };
+    let Some(set) = view.daemon_sets.get(key).filter(|set| !set.metadata.deleting()) else { return };
+    let Ok(mut template) = serde_json::from_str::<TemplateSpec>(set.spec.template.0.get()) else { return };
+    template.spec.tolerations.extend(TOLERATED.map(|(key, effect)| Toleration::of(key, effect)));
     let hash = set.spec.template.hash();
-    let fits = |node: &Node| template.spec.fits(node);
-    let wanted: Vec<&str> = view.nodes.iter().filter(|(_, node)| fits(node)).map(|(name, _)| &**name).collect();
+    let names = |is_so: &dyn Fn(&Node) -> bool| -> Vec<&str> {
+        view.nodes.iter().filter(|(_, node)| is_so(node)).map(|(name, _)| &**name).collect()
+    };
+    let wanted = names(&|node| runs_on(&template.spec, node));
+    let left_alone = names(&|node| stays_on(&template.spec, node));
     let mut pods: BTreeMap<&str, Vec<(&Key, &Pod)>> = BTreeMap::new();
     for (key, pod) in view.pods_of(&set.metadata.uid).filter(|(_, pod)| pod.active()) {
         pods.entry(pod.spec.node_name.as_deref().unwrap_or_default()).or_default().push((key, pod));
@@ -40,7 +55,7 @@ pub(super) fn sync(workload: &Workload, view: &View, key: &Key) {
     let created = i64::try_from(missing.len()).unwrap_or(i64::MAX);
     status.current_number_scheduled += created;
     status.updated_number_scheduled += created;
-    let misplaced = pods.iter().filter(|(node, _)| wanted.binary_search(node).is_err()).flat_map(|(_, pods)| pods);
+    let misplaced = pods.iter().filter(|(node, _)| left_alone.binary_search(node).is_err()).flat_map(|(_, pods)| pods);
     // One pod for each node: of several, the first stays.
     let doubled = pods.iter().filter(|(node, _)| wanted.binary_search(node).is_ok()).flat_map(|(_, pods)| &pods[1..]);
     for (key, _) in misplaced.chain(doubled) {
@@ -50,16 +65,41 @@ pub(super) fn sync(workload: &Workload, view: &View, key: &Key) {
         workload.delete_pod(key);
     }
     if status != set.status {
-        workload.change(DAEMON_SETS, key, |object| object["status"] = serde_json::json!(status));
+        workload.change(DAEMON_SETS, key, |object| object["status"] = json!(status));
     }
+}
+
+/// Whether there should be a pod on a node.
+fn runs_on(pod: &PodSpec, node: &Node) -> bool {
+    pod.selects(node) && pod.kept_away_by(node, &[Taint::NO_SCHEDULE, Taint::NO_EXECUTE]).is_none()
+}
+
+/// Whether a pod may stay that is on a node: what only keeps others from coming does not drive it away.
+fn stays_on(pod: &PodSpec, node: &Node) -> bool {
+    pod.selects(node) && pod.kept_away_by(node, &[Taint::NO_EXECUTE]).is_none()
 }
 
 fn create(workload: &Workload, key: &Key, set: &DaemonSet, node: &str, hash: &str) {
     let now = workload.now();
     let owner = controlled_by("apps/v1", "DaemonSet", &key.name, &set.metadata.uid);
-    let mut object = pod::from_template(&set.spec.template, HASH, hash, owner);
+    let mut object = pod::from_template(&set.spec.template, owner);
+    pod::label(&mut object, HASH, hash);
+    tolerate(&mut object);
     pod::bind(&mut object, node, now);
     workload.create(PODS, &workload.free_pod_name(key, node), object);
+}
+
+fn tolerate(pod: &mut Value) {
+    if !pod["spec"]["tolerations"].is_array() {
+        pod["spec"]["tolerations"] = json!([]);
+    }
+    let Value::Array(tolerations) = &mut pod["spec"]["tolerations"] else { return };
+    for (key, effect) in TOLERATED {
+        let toleration = json!({"key": key, "operator": "Exists", "effect": effect});
+        if !tolerations.contains(&toleration) {
+            tolerations.push(toleration);
+        }
+    }
 }
 
 /// The pods that make way for newer ones now: as many as may be missing, less those that are.

@@ -1,27 +1,16 @@
-//! The controllers of `Deployment`s and of their `ReplicaSet`s: pods are replaced by newer ones a few at a time.
-
-use std::cmp::Reverse;
+//! The controller of `Deployment`s: pods are replaced by newer ones a few at a time, from one `ReplicaSet` to the next.
 
 use serde_json::{Value, json};
 use windlass_apiserver::store::Key;
 
-use super::seen::{Amount, Deployment, DeploymentStatus, Pod, ReplicaSet, ReplicaSetStatus};
+use super::Workload;
+use super::replica_set::{Count, count};
+use super::seen::{Amount, Deployment, DeploymentStatus, ReplicaSet};
 use super::view::View;
-use super::write::{DEPLOYMENTS, PODS, REPLICA_SETS, controlled_by, set_condition};
-use super::{Workload, pod};
+use super::write::{DEPLOYMENTS, REPLICA_SETS, controlled_by, set_condition};
 
 const HASH: &str = "pod-template-hash";
-
-/// A set, as a rollout counts it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Count {
-    /// How many pods it is told to have.
-    told: i64,
-    /// How many it has.
-    present: i64,
-    /// How many of them answer.
-    available: i64,
-}
+const REVISION: &str = "deployment.kubernetes.io/revision";
 
 /// How far a rollout may go from the number that is wished for.
 #[derive(Debug, Clone, Copy)]
@@ -34,7 +23,7 @@ struct Limits {
 /// Brings a `Deployment` one step closer to what it should be.
 pub(super) fn sync(workload: &Workload, view: &View, key: &Key) {
     let Some(deployment) = view.deployments.get(key) else { return };
-    if deployment.metadata.deletion_timestamp.is_some() {
+    if deployment.metadata.deleting() {
         return;
     }
     let hash = deployment.spec.template.hash();
@@ -48,26 +37,47 @@ pub(super) fn sync(workload: &Workload, view: &View, key: &Key) {
     // The oldest make way first.
     old.sort_by_key(|(key, set, _)| (set.metadata.created_at(), *key));
     let counts: Vec<Count> = old.iter().map(|(_, _, count)| *count).collect();
-    let new_count = new.map(|(_, _, count)| count);
-    let (new_told, old_told) = next(deployment, new_count.unwrap_or_default(), &counts);
+    let new_count = new.map(|(_, _, count)| count).unwrap_or_default();
+    let (new_told, old_told) = if deployment.spec.paused {
+        hold(deployment, new_count, &counts)
+    } else {
+        next(deployment, new_count, &counts)
+    };
+    let revision = 1 + old.iter().map(|(_, set, _)| set.metadata.annotations.revision()).max().unwrap_or(0);
     match new {
-        None => create_set(workload, key, deployment, &hash, new_told),
-        Some((set, _, count)) => scale(workload, set, count.told, new_told),
+        // A template that is to wait is given no set.
+        None if deployment.spec.paused => {}
+        None => create_set(workload, key, deployment, &hash, new_told, revision),
+        Some((key, set, count)) => {
+            scale(workload, key, count.told, new_told);
+            renumber(workload, key, set, revision);
+        }
     }
     for ((set, _, count), told) in old.iter().zip(old_told) {
         scale(workload, set, count.told, told);
     }
-    write_status(workload, key, deployment, new_count.unwrap_or_default(), &counts);
+    write_status(workload, key, deployment, new_count, &counts, revision);
 }
 
-fn count(view: &View, set: &ReplicaSet) -> Count {
-    let active = || view.pods_of(&set.metadata.uid).filter(|(_, pod)| pod.active());
-    let number = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
-    Count {
-        told: set.spec.replicas,
-        present: number(active().count()),
-        available: number(active().filter(|(_, pod)| pod.ready()).count()),
+/// A template that was replaced and comes back is the newest again.
+fn renumber(workload: &Workload, key: &Key, set: &ReplicaSet, revision: i64) {
+    if set.metadata.annotations.revision() < revision {
+        workload.change(REPLICA_SETS, key, |object| {
+            object["metadata"]["annotations"][REVISION] = revision.to_string().into();
+        });
     }
+}
+
+/// While a `Deployment` is paused, nothing is replaced: if all pods are of one set, that set has as many as are wished for.
+fn hold(deployment: &Deployment, new: Count, old: &[Count]) -> (i64, Vec<i64>) {
+    let mut told: Vec<i64> = old.iter().map(|set| set.told).collect();
+    let mut active = told.iter_mut().filter(|told| **told > 0);
+    match (new.told > 0, active.next(), active.next()) {
+        (false, Some(only), None) => *only = deployment.spec.replicas,
+        (true, None, None) => return (deployment.spec.replicas, told),
+        _ => {}
+    }
+    (new.told, told)
 }
 
 /// How many pods each set is to be told to have.
@@ -116,7 +126,7 @@ fn roll(limits: Limits, new: Count, old: &[Count]) -> (i64, Vec<i64>) {
     (grown, told)
 }
 
-fn create_set(workload: &Workload, key: &Key, deployment: &Deployment, hash: &str, replicas: i64) {
+fn create_set(workload: &Workload, key: &Key, deployment: &Deployment, hash: &str, replicas: i64, revision: i64) {
     // Both are parts of an object in the store, which is JSON.
     let mut selector: Value = serde_json::from_str(deployment.spec.selector.get()).unwrap_or_default();
     let mut template: Value = serde_json::from_str(deployment.spec.template.0.get()).unwrap_or_default();
@@ -125,6 +135,7 @@ fn create_set(workload: &Workload, key: &Key, deployment: &Deployment, hash: &st
     let set = json!({
         "metadata": {
             "labels": template["metadata"]["labels"],
+            "annotations": {REVISION: revision.to_string()},
             "ownerReferences": controlled_by("apps/v1", "Deployment", &key.name, &deployment.metadata.uid),
         },
         "spec": {"replicas": replicas, "selector": selector, "template": template},
@@ -143,7 +154,7 @@ fn scale(workload: &Workload, set: &Key, from: i64, to: i64) {
     });
 }
 
-fn write_status(workload: &Workload, key: &Key, deployment: &Deployment, new: Count, old: &[Count]) {
+fn write_status(workload: &Workload, key: &Key, deployment: &Deployment, new: Count, old: &[Count], revision: i64) {
     let sum = |part: fn(&Count) -> i64| part(&new) + old.iter().map(part).sum::<i64>();
     let available = sum(|set| set.available);
     let status = DeploymentStatus {
@@ -171,47 +182,14 @@ fn write_status(workload: &Workload, key: &Key, deployment: &Deployment, new: Co
             ("False", "MinimumReplicasUnavailable", "Deployment does not have minimum availability.")
         };
         set_condition(object, "Available", is, reason, message, now);
+        if deployment.spec.paused {
+            set_condition(object, "Progressing", "Unknown", "DeploymentPaused", "Deployment is paused", now);
+            return;
+        }
+        object["metadata"]["annotations"][REVISION] = revision.to_string().into();
         let reason = if complete { "NewReplicaSetAvailable" } else { "ReplicaSetUpdated" };
         set_condition(object, "Progressing", "True", reason, "pods are replaced a few at a time", now);
     });
-}
-
-/// Brings a `ReplicaSet` to as many pods as it is told to have.
-pub(super) fn sync_set(workload: &Workload, view: &mut View, key: &Key) {
-    let Some(set) = view.replica_sets.get(key).filter(|set| set.metadata.deletion_timestamp.is_none()) else { return };
-    let counted = count(view, set);
-    for _ in counted.present..counted.told {
-        create_pod(workload, key, set);
-    }
-    let mut ended = Vec::new();
-    if counted.present > counted.told {
-        let mut pods: Vec<(&Key, &Pod)> = view.pods_of(&set.metadata.uid).filter(|(_, pod)| pod.active()).collect();
-        // Those that are least missed come first: without a node, not ready, the youngest.
-        let rank = |pod: &Pod| (pod.spec.node_name.is_some(), pod.ready(), Reverse(pod.metadata.created_at()));
-        pods.sort_by_key(|(key, pod)| (rank(pod), *key));
-        let too_many = usize::try_from(counted.present - counted.told).unwrap_or_default();
-        for (key, pod) in pods.into_iter().take(too_many) {
-            if pod.spec.node_name.is_some() { workload.delete_pod(key) } else { ended.push(key.clone()) }
-        }
-    }
-    let status = ReplicaSetStatus {
-        available_replicas: counted.available,
-        fully_labeled_replicas: counted.present,
-        observed_generation: set.metadata.generation,
-        ready_replicas: counted.available,
-        replicas: counted.present,
-    };
-    if status != set.status {
-        workload.change(REPLICA_SETS, key, |object| object["status"] = json!(status));
-    }
-    view.ended.extend(ended);
-}
-
-fn create_pod(workload: &Workload, key: &Key, set: &ReplicaSet) {
-    let owner = controlled_by("apps/v1", "ReplicaSet", &key.name, &set.metadata.uid);
-    let hash = set.metadata.labels.get(HASH).map(|hash| &**hash).unwrap_or_default();
-    let object = pod::from_template(&set.spec.template, HASH, hash, owner);
-    workload.create(PODS, &workload.free_pod_name(key, ""), object);
 }
 
 #[cfg(test)]

@@ -1,17 +1,20 @@
 //! The arithmetic of etcd: who counts, who answers, who leads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_api::name::NodeName;
 use windlass_apiserver::store::Store;
 
 use super::record::{self, Machine, Member, Stage};
+use super::trouble;
 use super::{EtcdError, Member as Shown};
 
 /// The members, and what they run on.
 pub(super) struct Etcd {
     members: Vec<Member>,
     machines: BTreeMap<NodeName, Machine>,
+    /// Those that do not reach the others.
+    cut_off: BTreeSet<NodeName>,
 }
 
 impl Etcd {
@@ -19,11 +22,12 @@ impl Etcd {
         let members: Vec<Member> = record::all(store);
         let machines = members.iter().filter_map(|member| record::of::<Machine>(store, &member.name));
         let machines = machines.map(|machine| (machine.name.clone(), machine)).collect();
-        Self { members, machines }
+        Self { members, machines, cut_off: trouble::cut_off(store) }
     }
 
     fn healthy(&self, member: &Member) -> bool {
-        member.started && self.machines.get(&member.name).is_some_and(|machine| machine.on)
+        let on = self.machines.get(&member.name).is_some_and(|machine| machine.on);
+        member.started && on && !self.cut_off.contains(&member.name)
     }
 
     /// More than half of the voters answer.
@@ -37,11 +41,21 @@ impl Etcd {
         healthy > voters().count() / 2
     }
 
-    /// Whether requests to the API are answered: an API server asks the member of etcd beside it, and no other.
+    /// Whether requests to the API are answered: by any API server.
     pub(super) fn api_answers(&self) -> bool {
-        let serves =
-            |member: &Member| self.machines.get(&member.name).is_some_and(|machine| machine.stage == Stage::Done);
-        self.has_quorum() && self.members.iter().any(|member| self.healthy(member) && !member.learner && serves(member))
+        self.has_quorum() && self.members.iter().any(|member| self.serves(member))
+    }
+
+    /// The nodes whose API servers answer.
+    pub(super) fn serving(&self) -> BTreeSet<NodeName> {
+        let serving = self.members.iter().filter(|member| self.has_quorum() && self.serves(member));
+        serving.map(|member| member.name.clone()).collect()
+    }
+
+    /// Whether the API server beside a member has somebody to ask: it asks this one, and no other.
+    fn serves(&self, member: &Member) -> bool {
+        let joined = self.machines.get(&member.name).is_some_and(|machine| machine.stage == Stage::Done);
+        self.healthy(member) && !member.learner && joined
     }
 
     /// Whether a member may be added: one change at a time, and all who are there have started.

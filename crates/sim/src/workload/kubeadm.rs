@@ -3,22 +3,26 @@
 //! A machine of the control plane adds a member to etcd and starts it. Before there were learners the new member counted in the
 //! quorum at once, so that a cluster of one stood still until the second had started; this is modelled, as it is real.
 
+mod addons;
+mod leaves;
+mod needs;
+
 use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
-use windlass_api::label;
 use windlass_api::version::{KubernetesVersion, facts};
 use windlass_apiserver::store::Key;
-use windlass_apiserver::time;
 
 use super::record::{Configuration, Machine, Member, Stage};
-use super::write::{CONFIG_MAPS, NODES, PODS};
-use super::{Begins, Workload, pod, record};
+use super::write::{CONFIG_MAPS, PODS};
+use super::{Begins, Workload, node, pod, record};
 use crate::durations;
 
 const KUBE_SYSTEM: &str = "kube-system";
 const KUBEADM_CONFIG: &str = "kubeadm-config";
+/// What the names of the pods that run a control plane begin with.
+const STATIC_PODS: [&str; 4] = ["etcd-", "kube-apiserver-", "kube-controller-manager-", "kube-scheduler-"];
 /// From adding a member to etcd until it has started.
 const MEMBER_START: Duration = Duration::from_secs(2);
 
@@ -34,7 +38,9 @@ pub(super) fn next_step_at(workload: &Workload, machine: &Machine) -> Timestamp 
         Stage::Begun => {
             (machine.booted_at, durations::of(range, workload.0.seed, &format!("kubeadm {}", machine.name)))
         }
+        Stage::MemberAdded { at } if facts::joins_etcd_as_learner(&machine.kubelet) => (at, MEMBER_START / 2),
         Stage::MemberAdded { at } => (at, MEMBER_START),
+        Stage::Learning { at } => (at, MEMBER_START / 2),
         Stage::Done => return Timestamp::MAX,
     };
     since.checked_add(after).unwrap_or(Timestamp::MAX)
@@ -45,6 +51,9 @@ pub(super) fn go_on(workload: &Workload, machine: &Machine) {
     match (machine.begins, machine.stage) {
         (Begins::Init, _) => init(workload, machine),
         (Begins::JoinControlPlane, Stage::Begun) => add_member(workload, machine),
+        (Begins::JoinControlPlane, Stage::MemberAdded { .. }) if facts::joins_etcd_as_learner(&machine.kubelet) => {
+            start_learner(workload, machine);
+        }
         (Begins::JoinControlPlane, _) => join_control_plane(workload, machine),
         (Begins::Join, _) if workload.answers() => join(workload, machine),
         (Begins::Join, _) => {}
@@ -64,10 +73,9 @@ fn init(workload: &Workload, machine: &Machine) {
         data["ClusterStatus"] = yaml(&with_endpoint(Value::Null, machine)).into();
     }
     workload.create(CONFIG_MAPS, &Key::new(KUBE_SYSTEM, KUBEADM_CONFIG), json!({"metadata": {}, "data": data}));
-    let kubelet = json!({"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration"});
-    let kubelet = json!({"metadata": {}, "data": {"kubelet": yaml(&kubelet)}});
-    workload.create(CONFIG_MAPS, &Key::new(KUBE_SYSTEM, &facts::kubelet_config_name(&version)), kubelet);
-    register(workload, machine, true);
+    leaves::write(workload, machine, &cluster, &version);
+    addons::write(workload, machine, &cluster, &version);
+    node::register(workload, machine, true);
     run_static_pods(workload, machine, &cluster);
     finish(workload, machine);
 }
@@ -75,7 +83,7 @@ fn init(workload: &Workload, machine: &Machine) {
 /// etcd takes one new member at a time, and only while all others are well.
 fn add_member(workload: &Workload, machine: &Machine) {
     let _lock = workload.lock();
-    if !workload.answers() || !workload.etcd().may_add() {
+    if !workload.answers() || !workload.etcd().may_add() || gives_up(workload, machine) {
         return;
     }
     workload.put(&workload.new_member(&machine.name, false, facts::joins_etcd_as_learner(&machine.kubelet)));
@@ -83,11 +91,36 @@ fn add_member(workload: &Workload, machine: &Machine) {
     workload.settle();
 }
 
+/// The new member starts, and catches up with the others before it counts: while it does, nobody waits for it.
+fn start_learner(workload: &Workload, machine: &Machine) {
+    let _lock = workload.lock();
+    let Some(member) = own_member(workload, machine) else { return };
+    workload.put(&Member { started: true, ..member });
+    workload.put(&Machine { stage: Stage::Learning { at: workload.now() }, ..machine.clone() });
+    workload.settle();
+}
+
+/// The member that kubeadm has added. Where somebody has removed it in the meantime, kubeadm gives up: nobody starts it again.
+fn own_member(workload: &Workload, machine: &Machine) -> Option<Member> {
+    let member = record::of::<Member>(workload.server().store(), &machine.name);
+    if member.is_none() {
+        let why = "etcdserver: member not found: it was removed before it had started".to_owned();
+        workload.put(&Machine { failure: Some(why), ..machine.clone() });
+    }
+    member
+}
+
 fn join_control_plane(workload: &Workload, machine: &Machine) {
     let lock = workload.lock();
     let store = workload.server().store();
-    // Somebody may have removed it in the meantime: then kubeadm waits until it is killed.
-    let Some(member) = record::of::<Member>(store, &machine.name) else { return };
+    let Some(member) = own_member(workload, machine) else { return };
+    // Only a leader promotes a learner.
+    if member.learner && !workload.etcd().has_quorum() {
+        return;
+    }
+    if workload.faults().join_fails(workload.name(), &machine.name) {
+        return;
+    }
     let key = Key::new(KUBE_SYSTEM, KUBEADM_CONFIG);
     let config = store.get(CONFIG_MAPS, &key).map(|entry| entry.to_value("", "")).unwrap_or_default();
     let cluster = read_yaml(&config["data"]["ClusterConfiguration"]);
@@ -98,14 +131,28 @@ fn join_control_plane(workload: &Workload, machine: &Machine) {
         let status = with_endpoint(read_yaml(&config["data"]["ClusterStatus"]), machine);
         workload.change(CONFIG_MAPS, &key, |object| object["data"]["ClusterStatus"] = yaml(&status).into());
     }
-    register(workload, machine, true);
+    node::register(workload, machine, true);
     run_static_pods(workload, machine, &cluster);
     finish(workload, machine);
 }
 
 fn join(workload: &Workload, machine: &Machine) {
-    register(workload, machine, false);
+    let lock = workload.lock();
+    let gives_up = gives_up(workload, machine);
+    drop(lock);
+    if gives_up {
+        return;
+    }
+    node::register(workload, machine, false);
     finish(workload, machine);
+}
+
+/// Whether kubeadm ends because something is not there that it asks the API for. Nobody starts it again.
+fn gives_up(workload: &Workload, machine: &Machine) -> bool {
+    let Some(why) = needs::missing(workload.server().store(), machine) else { return false };
+    tracing::debug!(machine = %machine.name, why, "kubeadm join fails");
+    workload.put(&Machine { failure: Some(why), ..machine.clone() });
+    true
 }
 
 fn finish(workload: &Workload, machine: &Machine) {
@@ -117,79 +164,26 @@ fn finish(workload: &Workload, machine: &Machine) {
     workload.settle();
 }
 
-/// The node, which is not ready yet.
-fn register(workload: &Workload, machine: &Machine, control_plane: bool) {
-    let Machine { name, kubelet, configuration, .. } = machine;
-    let mut labels = json!({
-        "beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux",
-        "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name,
-    });
-    for (key, value) in &configuration.node_labels {
-        labels[key] = value.as_str().into();
-    }
-    let mut taints = configuration.taints.clone().unwrap_or_default();
-    if control_plane {
-        for (label, is_set) in [
-            (label::NODE_MASTER.name, facts::has_master_label(kubelet)),
-            (label::NODE_CONTROL_PLANE.name, facts::has_control_plane_label(kubelet)),
-        ] {
-            if is_set {
-                labels[label] = "".into();
-            }
-        }
-        if configuration.taints.is_none() {
-            taints = [
-                (label::NODE_MASTER.name, facts::has_master_taint(kubelet)),
-                (label::NODE_CONTROL_PLANE.name, facts::has_control_plane_taint(kubelet)),
-            ]
-            .into_iter()
-            .filter(|(_, is_set)| *is_set)
-            .map(|(key, _)| json!({"key": key, "effect": "NoSchedule"}))
-            .collect();
-        }
-    }
-    let mut spec = json!({"providerID": machine.provider_id});
-    if !taints.is_empty() {
-        spec["taints"] = taints.into();
-    }
-    let now = time::format(workload.now());
-    let node = json!({
-        "metadata": {"labels": labels},
-        "spec": spec,
-        "status": {
-            "addresses": [
-                {"type": "Hostname", "address": name},
-                {"type": "InternalIP", "address": machine.address},
-            ],
-            "conditions": [{
-                "type": "Ready", "status": "False", "lastHeartbeatTime": now, "lastTransitionTime": now,
-                "reason": "KubeletNotReady", "message": "the network of pods is not ready yet",
-            }],
-            "nodeInfo": {
-                "architecture": "amd64", "bootID": "", "containerRuntimeVersion": "containerd://1.3.4",
-                "kernelVersion": "4.19.112", "kubeProxyVersion": kubelet, "kubeletVersion": kubelet, "machineID": "",
-                "operatingSystem": "linux", "osImage": "VMware Photon OS/Linux", "systemUUID": machine.provider_id,
-            },
-        },
-    });
-    workload.create(NODES, &Key::new("", name.as_str()), node);
+/// Whether a pod of this name is one of those that run a control plane.
+pub(super) fn is_static_pod(key: &Key) -> bool {
+    *key.namespace == *KUBE_SYSTEM && STATIC_PODS.iter().any(|component| key.name.starts_with(component))
 }
 
 /// What runs a control plane: the kubelet shows its static pods once they run.
 fn run_static_pods(workload: &Workload, machine: &Machine, cluster: &Value) {
-    let repository = cluster["imageRepository"].as_str().unwrap_or("k8s.gcr.io");
     let version = version(cluster).unwrap_or_else(|| machine.kubelet.clone());
+    let repository = cluster["imageRepository"].as_str().unwrap_or(facts::image_repository(&version));
     let etcd = &cluster["etcd"]["local"];
     let etcd_repository = etcd["imageRepository"].as_str().unwrap_or(repository);
     let etcd_tag = etcd["imageTag"].as_str().unwrap_or("latest");
     let images = [
-        ("etcd", format!("{etcd_repository}/etcd:{etcd_tag}")),
-        ("kube-apiserver", format!("{repository}/kube-apiserver:{}", version.tag())),
-        ("kube-controller-manager", format!("{repository}/kube-controller-manager:{}", version.tag())),
-        ("kube-scheduler", format!("{repository}/kube-scheduler:{}", version.tag())),
+        ("etcd", format!("{etcd_repository}/etcd:{etcd_tag}"), "100m"),
+        ("kube-apiserver", format!("{repository}/kube-apiserver:{}", version.tag()), "250m"),
+        ("kube-controller-manager", format!("{repository}/kube-controller-manager:{}", version.tag()), "200m"),
+        ("kube-scheduler", format!("{repository}/kube-scheduler:{}", version.tag()), "100m"),
     ];
     let now = workload.now();
-    for (component, image) in images {
+    for (component, image, cpu) in images {
         let mut object = json!({
             "metadata": {
                 "labels": {"component": component, "tier": "control-plane"},
@@ -197,7 +191,7 @@ fn run_static_pods(workload: &Workload, machine: &Machine, cluster: &Value) {
             },
             "spec": {
                 "nodeName": machine.name, "hostNetwork": true, "priorityClassName": "system-node-critical",
-                "containers": [{"name": component, "image": image}],
+                "containers": [{"name": component, "image": image, "resources": {"requests": {"cpu": cpu}}}],
                 "tolerations": [{"operator": "Exists", "effect": "NoExecute"}],
             },
         });

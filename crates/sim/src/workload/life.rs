@@ -7,7 +7,10 @@ use futures::StreamExt;
 use windlass_apiserver::store::Subscription;
 
 use super::view::{Controller, Due, View};
-use super::{Workload, daemon_set, deployment, kubeadm, kubelet, scheduler};
+use super::{
+    Workload, daemon_set, deployment, disruption, job, kubeadm, kubelet, lifecycle, replica_set, scheduler,
+    stateful_set, volumes,
+};
 
 /// Lives it. Does not end.
 pub(super) async fn run(workload: Workload) {
@@ -68,22 +71,40 @@ fn step(workload: &Workload, view: &mut View) {
         return;
     }
     for due in view.take_due(workload.now()) {
-        match due {
-            Due::Ready(node) => kubelet::node_ready(workload, view, &node),
-            Due::Lost(node) => kubelet::node_lost(workload, view, &node),
-            Due::Evict(node) => kubelet::pods_given_up(workload, view, &node),
-            Due::Start(pod) => kubelet::pod_started(workload, view, &pod),
-            Due::End(pod) => kubelet::pod_ended(view, &pod),
-        }
+        happen(workload, view, due);
+    }
+    for node in std::mem::take(&mut view.changed_nodes) {
+        lifecycle::sync(workload, view, &node);
+    }
+    for node in std::mem::take(&mut view.driven) {
+        lifecycle::drive_away(workload, view, &node);
     }
     for controller in std::mem::take(&mut view.dirty) {
         match controller {
             Controller::DaemonSet(key) => daemon_set::sync(workload, view, &key),
             Controller::Deployment(key) => deployment::sync(workload, view, &key),
-            Controller::ReplicaSet(key) => deployment::sync_set(workload, view, &key),
+            Controller::ReplicaSet(key) => replica_set::sync(workload, view, &key),
+            Controller::StatefulSet(key) => stateful_set::sync(workload, view, &key),
+            Controller::Job(key) => job::sync(workload, view, &key),
         }
     }
     if std::mem::take(&mut view.schedule) {
         scheduler::schedule(workload, view);
+    }
+    disruption::sync(workload, view);
+    volumes::sync(workload, view);
+}
+
+fn happen(workload: &Workload, view: &mut View, due: Due) {
+    match due {
+        Due::Ready(node) => kubelet::node_ready(workload, view, &node),
+        Due::Lost(node) => lifecycle::node_lost(workload, view, &node),
+        Due::Evict(node) => drop(view.driven.insert(node)),
+        Due::Start(pod) => kubelet::pod_started(workload, view, &pod),
+        Due::StopPulling(pod) => kubelet::pull_given_up(workload, view, &pod),
+        Due::Exit(pod) => kubelet::containers_ended(workload, view, &pod),
+        Due::Restart(pod) => kubelet::containers_restarted(workload, view, &pod),
+        Due::End(pod) => kubelet::pod_ended(view, &pod),
+        Due::Look(controller) => drop(view.dirty.insert(controller)),
     }
 }

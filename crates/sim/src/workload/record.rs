@@ -13,7 +13,7 @@ use windlass_api::name::NodeName;
 use windlass_api::version::KubernetesVersion;
 use windlass_apiserver::store::{Entry, Expect, Key, Range, Resource, Store};
 
-use super::Begins;
+use super::{Begins, Capacity};
 
 /// The resource of [`Machine`].
 pub const MACHINES: &str = "machines.sim.windlass.dev";
@@ -44,8 +44,17 @@ pub struct Machine {
     /// When it was switched off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_at: Option<Timestamp>,
+    /// How much of everything it has.
+    #[serde(default)]
+    pub capacity: Capacity,
+    /// The container images on its disk.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<String>,
     /// What kubeadm was told.
     pub configuration: Configuration,
+    /// Why kubeadm has given up, if it has: nobody starts it again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
 }
 
 /// How far kubeadm is on a machine.
@@ -57,6 +66,11 @@ pub enum Stage {
     /// It has added a member to etcd, which starts.
     MemberAdded {
         /// When.
+        at: Timestamp,
+    },
+    /// Its member of etcd has started as a learner, and is promoted when it has caught up.
+    Learning {
+        /// Since when.
         at: Timestamp,
     },
     /// The node is registered.
@@ -76,6 +90,9 @@ pub struct Configuration {
     /// The `ClusterConfiguration`, on the machine that begins the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<Value>,
+    /// The phases that are left out there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skip_phases: Vec<String>,
 }
 
 /// A member of etcd.

@@ -69,8 +69,11 @@ fn init(documents: &[Value]) -> Result<(Begins, Configuration), UserDataError> {
     if text.parse::<KubernetesVersion>().is_err() {
         return Err(UserDataError::Version { text: text.to_owned() });
     }
-    let mut configuration = registration(INIT, of_kind(INIT, documents, "InitConfiguration")?)?;
+    let init = of_kind(INIT, documents, "InitConfiguration")?;
+    let mut configuration = registration(INIT, init)?;
     configuration.cluster = Some(cluster.clone());
+    let skipped = init["skipPhases"].as_array().into_iter().flatten();
+    configuration.skip_phases = skipped.filter_map(Value::as_str).map(str::to_owned).collect();
     Ok((Begins::Init, configuration))
 }
 
@@ -99,7 +102,7 @@ fn registration(path: &'static str, document: &Value) -> Result<Configuration, U
     Ok(Configuration {
         node_labels: labels.collect::<Result<_, _>>()?,
         taints: registration["taints"].as_array().cloned(),
-        cluster: None,
+        ..Configuration::default()
     })
 }
 

@@ -13,12 +13,22 @@ use windlass_apiserver::time;
 use super::Workload;
 use super::seen::suffix;
 
+pub(super) const CLAIMS: &str = "persistentvolumeclaims";
+pub(super) const CLUSTER_ROLES: &str = "clusterroles.rbac.authorization.k8s.io";
+pub(super) const CLUSTER_ROLE_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
 pub(super) const CONFIG_MAPS: &str = "configmaps";
 pub(super) const DAEMON_SETS: &str = "daemonsets.apps";
 pub(super) const DEPLOYMENTS: &str = "deployments.apps";
+pub(super) const JOBS: &str = "jobs.batch";
 pub(super) const NODES: &str = "nodes";
 pub(super) const PODS: &str = "pods";
 pub(super) const REPLICA_SETS: &str = "replicasets.apps";
+pub(super) const REVISIONS: &str = "controllerrevisions.apps";
+pub(super) const ROLES: &str = "roles.rbac.authorization.k8s.io";
+pub(super) const ROLE_BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
+pub(super) const SERVICES: &str = "services";
+pub(super) const SERVICE_ACCOUNTS: &str = "serviceaccounts";
+pub(super) const STATEFUL_SETS: &str = "statefulsets.apps";
 
 /// How long a pod has to end, unless it says otherwise.
 const GRACE_SECONDS: i64 = 30;
@@ -38,7 +48,7 @@ impl Workload {
         }
         metadata["uid"] = self.uid(resource, key, now).into();
         metadata["creationTimestamp"] = time::format(now).into();
-        if matches!(resource, PODS | REPLICA_SETS) {
+        if matches!(resource, PODS | REPLICA_SETS | DAEMON_SETS | DEPLOYMENTS) {
             metadata["generation"] = 1.into();
         }
         drop(self.0.server.store().put(&Resource::from(resource), key, Expect::Absent, object, now));
@@ -113,7 +123,9 @@ impl Workload {
         let owner = || {
             let all = Range { namespace: Some(&pod.key.namespace), after: None, limit: 0 };
             let owns = |entry: &Entry| entry.deleting && pod.owners.iter().any(|owner| owner.uid == entry.uid);
-            [DAEMON_SETS, REPLICA_SETS].iter().any(|resource| !store.list(resource, all, owns).entries.is_empty())
+            [DAEMON_SETS, REPLICA_SETS, STATEFUL_SETS, JOBS]
+                .iter()
+                .any(|resource| !store.list(resource, all, owns).entries.is_empty())
         };
         pod.owners.iter().any(|owner| owner.blocks) && owner() || namespace()
     }
