@@ -1,0 +1,207 @@
+//! What is asked of an API server, and by whom.
+
+use std::fmt;
+
+use http::{Method, Request};
+use serde::{Deserialize, Serialize};
+use windlass_apiserver::request::{self, Target, Verb};
+
+use super::pattern::Pattern;
+
+/// Who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Actor {
+    /// The controllers of Windlass.
+    Controllers,
+    /// The program in the pods of an update's Job.
+    Upgrader,
+    /// The simulators of the management side.
+    Simulators,
+    /// A person, or another program of theirs.
+    User,
+}
+
+impl Actor {
+    /// The word for it in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Controllers => "controllers",
+            Self::Upgrader => "upgrader",
+            Self::Simulators => "simulators",
+            Self::User => "user",
+        }
+    }
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Which API is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Place {
+    /// The management cluster.
+    Management,
+    /// A workload cluster.
+    Workload,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Management => "management",
+            Self::Workload => "workload",
+        })
+    }
+}
+
+/// What is asked: a verb, and what it is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Asked {
+    /// Which API.
+    pub place: Place,
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
+    pub verb: &'static str,
+    /// `machines`, `machines/status`; the path where it names no resource.
+    pub resource: String,
+    /// `namespace/name`, as far as the path says.
+    pub object: String,
+    /// Something is to be changed, and not only tried.
+    pub writes: bool,
+}
+
+impl Asked {
+    /// What a request asks.
+    pub fn of<B>(place: Place, request: &Request<B>) -> Self {
+        let query = request.uri().query().unwrap_or_default();
+        let path = request.uri().path();
+        let Target::Resource(found) = request::target(path) else {
+            let (verb, object) = ("get", String::new());
+            return Self { place, verb, resource: path.to_owned(), object, writes: false };
+        };
+        let has = |parameter: &str| query.split('&').any(|part| part.starts_with(parameter));
+        let verb = match Verb::of(request.method(), &found) {
+            Some(Verb::List) if has("watch=true") || has("watch=1") => "watch",
+            Some(verb) => verb.as_str(),
+            None => "unknown",
+        };
+        let resource = match found.subresource {
+            Some(subresource) => format!("{}/{subresource}", found.plural),
+            None => found.plural.to_owned(),
+        };
+        let object = [found.namespace, found.name].into_iter().flatten().collect::<Vec<_>>().join("/");
+        // Reviews are questions, though they are posted.
+        let question = found.plural.ends_with("reviews");
+        let writes = !matches!(*request.method(), Method::GET | Method::HEAD) && !has("dryRun=") && !question;
+        Self { place, verb, resource, object, writes }
+    }
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.verb, self.resource)?;
+        if !self.object.is_empty() {
+            write!(f, " {}", self.object)?;
+        }
+        if self.place == Place::Workload { f.write_str(" (workload)") } else { Ok(()) }
+    }
+}
+
+/// Requests that are meant. What is left out is not looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Requests {
+    /// Of this sender.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub actor: Option<Actor>,
+    /// To this API.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<Place>,
+    /// With this verb. `write` is each that changes something, `read` each that does not and is no watch.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verb: Option<String>,
+    /// Of this resource: `machines`, `machines/status`.
+    #[serde(default, skip_serializing_if = "Pattern::is_any")]
+    pub resource: Pattern,
+    /// About these objects, as far as the path names them: `namespace/name`, or the namespace alone for a creation.
+    #[serde(default, skip_serializing_if = "Pattern::is_any")]
+    pub object: Pattern,
+}
+
+impl Requests {
+    /// Whether this one is meant.
+    pub fn matches(&self, actor: Actor, asked: &Asked) -> bool {
+        let verb = match self.verb.as_deref() {
+            None => true,
+            Some("write") => asked.writes,
+            Some("read") => !asked.writes && asked.verb != "watch",
+            Some(verb) => asked.verb == verb,
+        };
+        verb && self.actor.is_none_or(|wanted| wanted == actor)
+            && self.place.is_none_or(|place| place == asked.place)
+            && self.resource.matches(&asked.resource)
+            && self.object.matches(&asked.object)
+    }
+
+    /// Those of a sender.
+    #[must_use]
+    pub fn by(mut self, actor: Actor) -> Self {
+        self.actor = Some(actor);
+        self
+    }
+
+    /// Those with a verb and of a resource.
+    pub fn to(verb: &str, resource: &str) -> Self {
+        Self { verb: Some(verb.to_owned()), resource: Pattern::new(resource), ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn asked(method: Method, uri: &str) -> Asked {
+        Asked::of(Place::Management, &Request::builder().method(method).uri(uri).body(()).unwrap())
+    }
+
+    fn check(method: Method, uri: &str, text: &str, writes: bool) {
+        let asked = asked(method, uri);
+        assert_eq!((asked.to_string().as_str(), asked.writes), (text, writes), "{uri}");
+    }
+
+    const MACHINES: &str = "/apis/cluster.x-k8s.io/v1beta2/namespaces/default/machines";
+
+    #[test]
+    fn a_request_is_known_by_its_verb_and_resource() {
+        check(Method::GET, &format!("{MACHINES}/m0"), "get machines default/m0", false);
+        check(Method::GET, &format!("{MACHINES}?limit=500"), "list machines default", false);
+        check(Method::GET, &format!("{MACHINES}?watch=true&resourceVersion=7"), "watch machines default", false);
+        check(Method::POST, &format!("{MACHINES}?&fieldManager=windlass"), "create machines default", true);
+        check(Method::PATCH, &format!("{MACHINES}/m0/status"), "patch machines/status default/m0", true);
+        check(Method::DELETE, &format!("{MACHINES}/m0"), "delete machines default/m0", true);
+        check(Method::GET, "/version", "get /version", false);
+    }
+
+    #[test]
+    fn what_is_only_tried_or_asked_is_no_write() {
+        check(Method::POST, "/api/v1/namespaces/a/pods?dryRun=All", "create pods a", false);
+        let review = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+        check(Method::POST, review, "create selfsubjectaccessreviews", false);
+    }
+
+    #[test]
+    fn requests_are_chosen_by_sender_verb_resource_and_object() {
+        let patch = asked(Method::PATCH, &format!("{MACHINES}/m0"));
+        let chosen = |requests: Requests| requests.matches(Actor::Controllers, &patch);
+        assert!(chosen(Requests::default()) && chosen(Requests::to("write", "*")));
+        assert!(chosen(Requests::to("patch", "machines").by(Actor::Controllers)));
+        assert!(chosen(Requests { object: "default/*".into(), ..Requests::default() }));
+        assert!(!chosen(Requests::to("read", "*")) && !chosen(Requests::to("patch", "nodes")));
+        assert!(!chosen(Requests::default().by(Actor::Upgrader)));
+        assert!(!chosen(Requests { place: Some(Place::Workload), ..Requests::default() }));
+    }
+}
