@@ -8,6 +8,7 @@
 //! This runs on every write of every API server, under the store's lock. So a change is told apart by the name of its
 //! resource first, and of most objects nothing is read at all; of the others only the few fields that are kept here.
 
+mod budget;
 mod fact;
 mod management;
 mod read;
@@ -16,11 +17,16 @@ mod workload;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use jiff::{SignedDuration, Timestamp};
 use windlass_api::name::ClusterSecret;
-use windlass_api::version::{KubernetesVersion, MinorVersion};
+use windlass_api::version::KubernetesVersion;
 use windlass_apiserver::store::Change;
 
-pub(crate) use fact::{Fact, Topic};
+use crate::actor::{self, Actor};
+
+pub(crate) use budget::Budget;
+pub(crate) use fact::{Fact, OwnerChange, Topic};
+pub(crate) use workload::{Health, Member, Pod, PodSort, Proxy, Workload};
 
 /// Which API server a change was committed by.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,15 +66,27 @@ pub(crate) struct Truth {
 /// A cluster: what it is asked to be, its machines, and what is in its own API server.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cluster {
+    /// When the latest change was made that this knows of.
+    pub(crate) now: Timestamp,
+    /// Who made it, if that was said.
+    pub(crate) actor: Option<Actor>,
     pub(crate) wish: Option<Wish>,
     /// The Cluster of Cluster API, by which certificates are owned.
     pub(crate) object: Option<Live>,
+    /// The name of the control plane that the Cluster refers to.
+    control_plane_name: Option<Box<str>>,
+    /// The control plane, where Cluster API rolls it.
+    pub(crate) control_plane: Option<ControlPlane>,
     /// The latest update on record.
     pub(crate) update: Option<Update>,
+    /// All updates that are running, by name, with their ids.
+    pub(crate) running_updates: BTreeMap<Box<str>, Box<str>>,
     pub(crate) machines: BTreeMap<Box<str>, Machine>,
     pub(crate) pools: BTreeMap<Box<str>, Pool>,
-    /// The certificates that are there, and the uids of their owners.
+    /// The Secrets that are there, and the uids of their owners.
     pub(crate) secrets: BTreeMap<ClusterSecret, Box<[Box<str>]>>,
+    /// What was in each Secret when it was first seen, as a hash: it outlives the Secret.
+    keys: BTreeMap<ClusterSecret, u64>,
     jobs: BTreeMap<Box<str>, Job>,
     pub(crate) workload: Workload,
 }
@@ -80,6 +98,8 @@ pub(crate) struct Wish {
     pub(crate) distribution: Option<Box<str>>,
     pub(crate) phase: Option<Box<str>>,
     pub(crate) version: Option<Box<str>>,
+    /// The add-ons that could not be applied.
+    pub(crate) addon_errors: BTreeSet<Box<str>>,
     pub(crate) deleting: bool,
 }
 
@@ -87,7 +107,24 @@ pub(crate) struct Wish {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Live {
     pub(crate) uid: Box<str>,
+    pub(crate) owners: Box<[Box<str>]>,
     pub(crate) deleting: bool,
+}
+
+/// A `KubeadmControlPlane`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ControlPlane {
+    pub(crate) name: Box<str>,
+    pub(crate) live: Live,
+    /// The version that is asked for.
+    pub(crate) version: Option<KubernetesVersion>,
+    /// The oldest version that a machine has, as it says itself.
+    pub(crate) reached: Option<KubernetesVersion>,
+    pub(crate) replicas: u32,
+    /// A machine goes before the one that takes its place comes.
+    pub(crate) goes_first: bool,
+    /// etcd is somebody else's.
+    pub(crate) external_etcd: bool,
 }
 
 /// An update on record.
@@ -139,10 +176,35 @@ pub(crate) struct Machine {
     pub(crate) base: Option<Box<str>>,
     /// The update that made it.
     pub(crate) update: Option<Box<str>>,
+    /// The pool that it belongs to.
+    pub(crate) pool: Option<Box<str>>,
+    pub(crate) provider_id: Option<Box<str>>,
+    /// How many have to let it go before it can be gone.
+    pub(crate) finalizers: usize,
     pub(crate) deleting: bool,
+    pub(crate) removal: Removal,
     /// Its node has been ready.
     pub(crate) settled: bool,
     running: bool,
+}
+
+/// How a Machine goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Removal {
+    /// Since when it does.
+    pub(crate) since: Option<Timestamp>,
+    /// After how long its pods may be killed; never, if there is no number.
+    drain_max: Option<SignedDuration>,
+    /// After how long nobody waits for its volumes any more.
+    detach_max: Option<SignedDuration>,
+    drain_since: Option<Timestamp>,
+    detach_since: Option<Timestamp>,
+    skips_drain: bool,
+    skips_detach: bool,
+    /// It is replaced because it is not well.
+    pub(crate) is_remedy: bool,
+    /// What its condition says that it waits for: a reason, and a sentence.
+    pub(crate) waits_for: Option<(Box<str>, Box<str>)>,
 }
 
 /// A `MachineDeployment`.
@@ -151,73 +213,31 @@ pub(crate) struct Pool {
     pub(crate) version: Option<KubernetesVersion>,
     /// The templates of infrastructure and bootstrap.
     templates: [Box<str>; 2],
+    pub(crate) bounds: Bounds,
+    pub(crate) deleting: bool,
+}
+
+/// Between which numbers a pool is kept while it is rolled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    pub(crate) replicas: u32,
+    pub(crate) surge_max: u32,
+    pub(crate) unavailable_max: u32,
+    /// Machines are replaced when somebody deletes them.
+    pub(crate) on_delete: bool,
 }
 
 /// A Job that updates a control plane.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Job {
+pub(crate) struct Job {
     failed: u32,
     end: Option<JobEnd>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum JobEnd {
+pub(crate) enum JobEnd {
     Complete,
     Failed,
-}
-
-/// What is in a workload cluster's own API server, or beside it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Workload {
-    pub(crate) nodes: BTreeMap<Box<str>, Node>,
-    /// The versions of API servers, by node.
-    pub(crate) api_servers: BTreeMap<Box<str>, KubernetesVersion>,
-    /// Every minor that an API server of the cluster ever had.
-    pub(crate) minors_served: BTreeSet<MinorVersion>,
-    /// The pods of kube-proxy that have a node, by name.
-    pub(crate) proxies: BTreeMap<Box<str>, Proxy>,
-    /// The members of etcd, by node.
-    pub(crate) members: BTreeMap<Box<str>, Member>,
-    /// The machines that are switched on, by node, and the version of kubelet and kubeadm on their disks.
-    pub(crate) running: BTreeMap<Box<str>, KubernetesVersion>,
-    /// The objects of add-ons, by resource and `namespace/name`.
-    pub(crate) addons: BTreeMap<(Arc<str>, Box<str>), AddonObject>,
-}
-
-/// A node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Node {
-    pub(crate) kubelet: Option<KubernetesVersion>,
-    pub(crate) control_plane: bool,
-    pub(crate) ready: bool,
-}
-
-/// A pod of kube-proxy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Proxy {
-    pub(crate) node: Box<str>,
-    pub(crate) version: KubernetesVersion,
-}
-
-/// A member of etcd.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Member {
-    /// It does not count in the quorum yet.
-    pub(crate) learner: bool,
-    /// It has joined: it runs for as long as its machine does.
-    pub(crate) started: bool,
-    pub(crate) leader: bool,
-}
-
-/// An object of an add-on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct AddonObject {
-    pub(crate) addon: Box<str>,
-    /// The distribution whose nodes its pods are bound to, as on nodes; nothing for what has no pods.
-    pub(crate) distribution: Option<Box<str>>,
-    generation: Option<i64>,
-    /// Whoever makes pods of it has seen it as it is now.
-    observed: bool,
 }
 
 impl Truth {
@@ -230,9 +250,11 @@ impl Truth {
     ) -> Option<(Box<str>, Vec<Fact>)> {
         let folded = match place {
             Place::Management => self.fold_management(resource, change),
-            Place::Workload(cluster) => {
-                let facts = self.cluster_mut(cluster).fold_workload(resource, change);
-                facts.map(|facts| (cluster.clone(), facts))
+            Place::Workload(name) => {
+                let cluster = self.cluster_mut(name);
+                cluster.now = change.at;
+                cluster.actor = actor::current();
+                cluster.fold_workload(resource, change).map(|facts| (name.clone(), facts))
             }
         };
         match folded {
@@ -267,9 +289,65 @@ impl Cluster {
         self.update.as_ref().filter(|update| update.state == UpdateState::Running)
     }
 
+    /// The version that the control plane is being brought to, while it is: by an update on record, or by Cluster API alone.
+    pub(crate) fn rolls_to(&self) -> Option<&KubernetesVersion> {
+        if let Some(update) = self.running_update() {
+            return Some(&update.to);
+        }
+        let to = self.control_plane.as_ref()?.version.as_ref()?;
+        self.machines_of(Role::ControlPlane).any(|(_, machine)| machine.version.as_ref() != Some(to)).then_some(to)
+    }
+
+    /// How many machines the control plane should have.
+    pub(crate) fn control_plane_count(&self) -> Option<u32> {
+        let asked = self.wish.as_ref().map(|wish| wish.control_plane_count);
+        asked.or_else(|| self.control_plane.as_ref().map(|control_plane| control_plane.replicas))
+    }
+
+    /// Whoever asked for it asked Windlass: there are add-ons to come first, and pools to come last.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.wish.is_some() || self.update.is_some()
+    }
+
+    /// A machine of the control plane has come as far as whoever rolls it waits for: its node is ready or, where Cluster API
+    /// rolls it, it serves and votes.
+    pub(crate) fn has_joined(&self, name: &str, machine: &Machine) -> bool {
+        machine.settled || (self.control_plane.is_some() && self.workload.serves_and_votes(name))
+    }
+
+    /// The machine of that name can be relied on.
+    pub(crate) fn is_available(&self, name: &str, machine: &Machine) -> bool {
+        !machine.deleting && self.workload.nodes.get(name).is_some_and(|node| node.ready)
+    }
+
+    /// The Jobs that have not ended.
+    pub(crate) fn active_jobs(&self) -> impl Iterator<Item = &str> {
+        self.jobs.iter().filter(|(_, job)| job.end.is_none()).map(|(name, _)| &**name)
+    }
+
     /// The machines of a role, in the order of their names.
     pub(crate) fn machines_of(&self, role: Role) -> impl Iterator<Item = (&str, &Machine)> {
         self.machines.iter().filter(move |(_, machine)| machine.role == role).map(|(name, machine)| (&**name, machine))
+    }
+}
+
+impl Removal {
+    /// The pods of the machine are no longer waited for.
+    pub(crate) fn drain_is_over(&self, now: Timestamp) -> bool {
+        self.skips_drain || is_past(self.drain_since.or(self.since), self.drain_max, now)
+    }
+
+    /// The volumes of the machine are no longer waited for.
+    pub(crate) fn detach_is_over(&self, now: Timestamp) -> bool {
+        self.skips_detach || is_past(self.detach_since.or(self.since), self.detach_max, now)
+    }
+}
+
+/// Without a limit nothing is ever over. Cluster API takes a limit of nothing for none.
+fn is_past(since: Option<Timestamp>, max: Option<SignedDuration>, now: Timestamp) -> bool {
+    match (since, max.filter(SignedDuration::is_positive)) {
+        (Some(since), Some(max)) => now.duration_since(since) >= max,
+        _ => false,
     }
 }
 
@@ -278,38 +356,5 @@ impl Update {
     pub(crate) fn brings(&self, machine: &Machine) -> bool {
         let is_of_it = machine.update.as_ref() == Some(&self.id);
         is_of_it || (self.from != self.to && machine.version.as_ref() == Some(&self.to))
-    }
-}
-
-impl Workload {
-    /// The API servers that run: their version, by node.
-    pub(crate) fn serving(&self) -> impl Iterator<Item = (&str, &KubernetesVersion)> {
-        self.api_servers.iter().filter(|(node, _)| self.runs(node)).map(|(node, version)| (&**node, version))
-    }
-
-    /// The machine of that node is switched on.
-    pub(crate) fn runs(&self, node: &str) -> bool {
-        self.running.contains_key(node)
-    }
-
-    /// The members of etcd that count in the quorum, by node.
-    pub(crate) fn voters(&self) -> impl Iterator<Item = (&str, &Member)> {
-        self.members.iter().filter(|(_, member)| !member.learner).map(|(node, member)| (&**node, member))
-    }
-
-    /// A member answers.
-    pub(crate) fn is_healthy(&self, node: &str, member: &Member) -> bool {
-        member.started && self.runs(node)
-    }
-
-    /// Whether an add-on is there for the nodes of a distribution: it has objects, and if any of them is bound to nodes, one is
-    /// bound to those and was seen by whoever makes its pods.
-    pub(crate) fn has_addon(&self, addon: &str, distribution: &str) -> bool {
-        let objects = || self.addons.values().filter(|object| &*object.addon == addon);
-        let mut bound = objects().filter(|object| object.distribution.is_some()).peekable();
-        if bound.peek().is_none() {
-            return objects().next().is_some();
-        }
-        bound.any(|object| object.observed && object.distribution.as_deref() == Some(distribution))
     }
 }

@@ -28,7 +28,10 @@ fn check(cluster: &Cluster, fact: &Fact, findings: &mut Findings) {
                     check_addons(cluster, update, &format!("Machine {name}"), findings);
                 }
                 // A machine that is newer than all others is the first of an update, whether or not there is a record of it.
-                None if machines().count() > 1 && others.all(|other| other.version < machine.version) => {
+                None if cluster.is_ours()
+                    && machines().count() > 1
+                    && others.all(|other| other.version < machine.version) =>
+                {
                     let text =
                         format!("Machine {name} is newer than all others, and no update that is running leads to it");
                     findings.breach(&**name, text);

@@ -10,19 +10,25 @@ pub(super) const RULE: Rule = Rule {
     check,
 };
 
-/// A machine is being made until its node has been ready for the first time.
-fn check(cluster: &Cluster, _: &Fact, findings: &mut Findings) {
+/// A machine is being made until its node has been ready for the first time; where Cluster API rolls the control plane, until
+/// it serves and votes. Whoever asks for fewer machines has more of them for a while.
+fn check(cluster: &Cluster, fact: &Fact, findings: &mut Findings) {
     if cluster.is_ending() {
         return;
     }
-    let machines = || cluster.machines_of(Role::ControlPlane);
-    let unfinished: Vec<&str> =
-        machines().filter(|(_, machine)| machine.deleting || !machine.settled).map(|(name, _)| name).collect();
-    if unfinished.len() > 1 {
-        findings.breach("unfinished", format!("these are being made or removed at once: {}", unfinished.join(", ")));
+    let mut unfinished = cluster
+        .machines_of(Role::ControlPlane)
+        .filter(|(name, machine)| machine.deleting || !cluster.has_joined(name, machine))
+        .map(|(name, _)| name);
+    if let (Some(first), Some(second)) = (unfinished.next(), unfinished.next()) {
+        let all: Vec<&str> = [first, second].into_iter().chain(unfinished).collect();
+        findings.breach("unfinished", format!("these are being made or removed at once: {}", all.join(", ")));
     }
-    let count = machines().count();
-    let wished = cluster.wish.as_ref().map(|wish| wish.control_plane_count as usize);
+    if !matches!(fact, Fact::MachineCreated { .. }) {
+        return;
+    }
+    let count = cluster.machines_of(Role::ControlPlane).count();
+    let wished = cluster.control_plane_count().map(|count| count as usize);
     if let Some(wished) = wished.filter(|wished| count > wished + 1) {
         findings.breach("count", format!("the control plane has {count} machines, and {wished} are asked for"));
     }

@@ -46,8 +46,29 @@ pub(super) const JOIN_AS_VOTER: Exemption = Exemption {
           time",
 };
 
+/// A member that counts before it has learnt.
+pub(super) const JOIN_WITHOUT_LEARNING: Exemption = Exemption {
+    rule: "E4",
+    below: Some(facts::ETCD_LEARNER_SINCE),
+    why: "below 1.27 kubeadm has no learners: a member counts from the moment that it is added",
+};
+
+/// Controller managers and schedulers that use the address of the cluster.
+pub(super) const PROGRAMS_THROUGH_THE_CLUSTER_ADDRESS: Exemption = Exemption {
+    rule: "V4",
+    below: Some(MinorVersion { major: 1, minor: 20 }),
+    why: "below 1.20 (and 1.19.1, where it was fixed too) kubeadm lets controller managers and schedulers use the address of the \
+          cluster, and they reach an API server of the other minor while a control plane is rolled",
+};
+
 /// All exceptions.
-pub const EXEMPTIONS: [&Exemption; 3] = [&KUBELET_OF_NEW_CONTROL_PLANE, &PROXY_OF_NEW_CONTROL_PLANE, &JOIN_AS_VOTER];
+pub const EXEMPTIONS: [&Exemption; 5] = [
+    &KUBELET_OF_NEW_CONTROL_PLANE,
+    &PROGRAMS_THROUGH_THE_CLUSTER_ADDRESS,
+    &PROXY_OF_NEW_CONTROL_PLANE,
+    &JOIN_AS_VOTER,
+    &JOIN_WITHOUT_LEARNING,
+];
 
 /// An exception was made use of.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,14 +1,16 @@
 //! V5: no kube-proxy is newer than an API server, and none is much older.
 
+use windlass_api::version::KubernetesVersion;
 use windlass_api::version::facts::behind_max;
 
 use super::exemption::PROXY_OF_NEW_CONTROL_PLANE;
 use super::{Findings, Rule};
-use crate::truth::{Cluster, Fact, Proxy, Topic, Update};
+use crate::truth::{Cluster, Fact, Proxy, Topic};
 
 pub(super) const RULE: Rule = Rule {
     id: "V5",
-    demands: "No kube-proxy is newer than an API server of its cluster, nor more than three minors older (two below 1.25).",
+    demands: "No kube-proxy is newer than an API server of its cluster, nor more than three minors older (two below 1.25), and it is \
+              no further from the kubelet beside it.",
     topics: &[Topic::Nodes, Topic::Request],
     check,
 };
@@ -22,12 +24,20 @@ fn check(cluster: &Cluster, _: &Fact, findings: &mut Findings) {
         let say = |(version, server)| {
             format!("kube-proxy on {} is {}, and the API server on {server} is {version}", proxy.node, proxy.version)
         };
-        let is_new = |update: &Update| is_of_new_machine(cluster, proxy, update);
-        if !proxy.version.distance_from(newest.0).is_within(behind_max(&proxy.version), u64::MAX) {
+        let kubelet = workload.nodes.get(&proxy.node).and_then(|node| node.kubelet.as_ref());
+        let apart_max = behind_max(&proxy.version);
+        if let Some(kubelet) =
+            kubelet.filter(|kubelet| !proxy.version.distance_from(kubelet).is_within(apart_max, apart_max))
+        {
+            findings.breach(
+                &**pod,
+                format!("kube-proxy on {} is {}, and its kubelet {kubelet}", proxy.node, proxy.version),
+            );
+        } else if !proxy.version.distance_from(newest.0).is_within(apart_max, u64::MAX) {
             findings.breach(&**pod, say(newest));
         } else if proxy.version.minor() <= oldest.0.minor() {
             // Neither too old nor too new.
-        } else if cluster.running_update().is_some_and(is_new) {
+        } else if cluster.rolls_to().is_some_and(|to| is_of_new_machine(cluster, proxy, to)) {
             findings.exempt(&PROXY_OF_NEW_CONTROL_PLANE, &**pod, say(oldest));
         } else {
             findings.breach(&**pod, say(oldest));
@@ -35,8 +45,8 @@ fn check(cluster: &Cluster, _: &Fact, findings: &mut Findings) {
     }
 }
 
-/// On a machine of the control plane, at the version that the update leads to, and no other.
-fn is_of_new_machine(cluster: &Cluster, proxy: &Proxy, update: &Update) -> bool {
+/// On a machine of the control plane, at the version that the roll leads to, and no other.
+fn is_of_new_machine(cluster: &Cluster, proxy: &Proxy, to: &KubernetesVersion) -> bool {
     let node = cluster.workload.nodes.get(&proxy.node);
-    node.is_some_and(|node| node.control_plane) && proxy.version.minor() == update.to.minor()
+    node.is_some_and(|node| node.control_plane) && proxy.version.minor() == to.minor()
 }

@@ -40,6 +40,7 @@ fn check(cluster: &Cluster, _: &Fact, findings: &mut Findings) {
     }
 }
 
-fn quorum(voters: usize) -> usize {
+/// More than half.
+pub(super) fn quorum(voters: usize) -> usize {
     voters / 2 + 1
 }

@@ -7,7 +7,7 @@ use crate::truth::{Cluster, Fact, Role, Topic};
 
 pub(super) const RULE: Rule = Rule {
     id: "D2",
-    demands: "No worker is newer than a machine of the control plane, and no pool asks for one that is.",
+    demands: "No worker is newer than a machine of the control plane, and no pool that is ours asks for one that is.",
     topics: &[Topic::Machines],
     check,
 };
@@ -30,7 +30,10 @@ fn check(cluster: &Cluster, _: &Fact, findings: &mut Findings) {
     for (name, machine) in cluster.machines_of(Role::Worker) {
         look("Machine", name, machine.version.as_ref());
     }
-    for (name, pool) in &cluster.pools {
-        look("MachineDeployment", name, pool.version.as_ref());
+    // Cluster API lets people ask for all at once, and holds its workers back by itself.
+    if cluster.is_ours() {
+        for (name, pool) in &cluster.pools {
+            look("MachineDeployment", name, pool.version.as_ref());
+        }
     }
 }

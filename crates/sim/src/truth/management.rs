@@ -1,13 +1,18 @@
 //! What the changes of the management API server say.
 
+mod machine;
+mod secret;
+
 use std::collections::BTreeSet;
 
-use windlass_api::name::ClusterSecret;
 use windlass_api::{annotation, label};
-use windlass_apiserver::store::{Change, ChangeKind, Entry};
+use windlass_apiserver::store::{Change, ChangeKind, Entry, Key};
+
+use crate::actor;
 
 use super::{
-    BUILT_IN_ADDONS, Cluster, Fact, Job, JobEnd, Live, Machine, Pool, Role, Truth, Update, UpdateState, Wish, read,
+    BUILT_IN_ADDONS, Cluster, ControlPlane, Fact, Job, JobEnd, Live, OwnerChange, Truth, Update, UpdateState, Wish,
+    read,
 };
 
 /// The cluster that a change is about, and what it says.
@@ -18,15 +23,19 @@ impl Truth {
         // The cluster that has the object's own name.
         let own_name = || Some(change.object.key.to_string());
         match resource {
-            "tanzukubernetesclusters.run.tanzu.vmware.com" => self.about(own_name(), |c| c.fold_tkc(change)),
-            "clusters.cluster.x-k8s.io" => self.about(own_name(), |c| Ok(c.fold_owner(change))),
-            "machines.cluster.x-k8s.io" => self.about(labelled(change), |c| c.fold_machine(change)),
-            "machinedeployments.cluster.x-k8s.io" => self.about(labelled(change), |c| c.fold_pool(change)),
-            "secrets" => match certificate(&change.object) {
-                Some(secret) => self.about(labelled(change), |c| c.fold_secret(secret, change)),
+            "tanzukubernetesclusters.run.tanzu.vmware.com" => self.about(change, own_name(), |c| c.fold_tkc(change)),
+            "clusters.cluster.x-k8s.io" => self.about(change, own_name(), |c| c.fold_owner(change)),
+            "kubeadmcontrolplanes.controlplane.cluster.x-k8s.io" => {
+                let cluster = labelled(change).or_else(|| self.referring(&change.object));
+                self.about(change, cluster, |c| c.fold_control_plane(change))
+            }
+            "machines.cluster.x-k8s.io" => self.about(change, named(change), |c| c.fold_machine(change)),
+            "machinedeployments.cluster.x-k8s.io" => self.about(change, named(change), |c| c.fold_pool(change)),
+            "secrets" => match secret::of_cluster(&change.object) {
+                Some(secret) => self.about(change, labelled(change), |c| c.fold_secret(secret, change)),
                 None => Ok(nothing()),
             },
-            "jobs.batch" => self.about(labelled(change), |c| c.fold_job(change)),
+            "jobs.batch" => self.about(change, labelled(change), |c| c.fold_job(change)),
             "clusterupdates.windlass.dev" => self.fold_update(change),
             "virtualmachineimages.vmoperator.vmware.com" => self.fold_image(change).map(|()| nothing()),
             _ => Ok(nothing()),
@@ -35,12 +44,27 @@ impl Truth {
 
     fn about(
         &mut self,
+        change: &Change,
         cluster: Option<String>,
         fold: impl FnOnce(&mut Cluster) -> Result<Vec<Fact>, serde_json::Error>,
     ) -> Told {
         let Some(name) = cluster else { return Ok(nothing()) };
-        let facts = fold(self.cluster_mut(&name))?;
+        let cluster = self.cluster_mut(&name);
+        cluster.now = change.at;
+        cluster.actor = actor::current();
+        let facts = fold(cluster)?;
         Ok((name.into(), facts))
+    }
+
+    /// The cluster that names this control plane, which does not say itself whose it is yet.
+    fn referring(&self, control_plane: &Entry) -> Option<String> {
+        let Key { namespace, name } = &control_plane.key;
+        let refers = |cluster: &Cluster| cluster.control_plane_name.as_ref() == Some(name);
+        let beside = |cluster: &str| cluster.split_once('/').is_some_and(|(place, _)| place == &**namespace);
+        self.clusters
+            .iter()
+            .find(|(cluster, truth)| beside(cluster) && refers(truth))
+            .map(|(cluster, _)| cluster.to_string())
     }
 
     fn fold_update(&mut self, change: &Change) -> Told {
@@ -48,7 +72,7 @@ impl Truth {
         let known = self.addons.get(&read.spec.to.distribution);
         let addons = known.into_iter().flatten().cloned().chain(BUILT_IN_ADDONS.map(Into::into)).collect();
         let cluster = format!("{}/{}", change.object.key.namespace, read.spec.cluster);
-        self.about(Some(cluster), |cluster| Ok(cluster.fold_update(change, read, addons)))
+        self.about(change, Some(cluster), |cluster| Ok(cluster.fold_update(change, read, addons)))
     }
 
     /// Takes note of which add-ons a release has.
@@ -78,11 +102,19 @@ fn labelled(change: &Change) -> Option<String> {
     Some(format!("{namespace}/{name}"))
 }
 
-/// Which certificate of its cluster a Secret is.
-fn certificate(entry: &Entry) -> Option<ClusterSecret> {
-    let cluster = entry.label(label::CLUSTER_NAME.name)?;
-    let suffix = entry.key.name.strip_prefix(cluster)?.strip_prefix('-')?;
-    ClusterSecret::CERTIFICATES.into_iter().find(|secret| secret.to_string() == suffix)
+/// The cluster that the object's labels name, or else its fields.
+fn named(change: &Change) -> Option<String> {
+    labelled(change).or_else(|| {
+        let read: read::OfCluster = serde_json::from_slice(&change.object.json).ok()?;
+        Some(format!("{}/{}", change.object.key.namespace, read.spec.cluster_name))
+    })
+}
+
+impl Live {
+    fn of(entry: &Entry) -> Self {
+        let owners = entry.owners.iter().map(|owner| owner.uid.clone()).collect();
+        Self { uid: entry.uid.clone(), owners, deleting: entry.deleting }
+    }
 }
 
 impl Cluster {
@@ -98,13 +130,26 @@ impl Cluster {
             distribution: read.spec.distribution.full_version,
             phase: status.phase,
             version: status.version,
+            addon_errors: status
+                .addons
+                .unwrap_or_default()
+                .into_values()
+                .filter(|addon| addon.status.as_deref() == Some("error"))
+                .map(|addon| addon.name)
+                .collect(),
             deleting: change.object.deleting,
         };
         let before = self.wish.take();
         let mut facts = Vec::new();
         let was = before.as_ref();
-        if was.is_none_or(|was| was.distribution != now.distribution) {
-            facts.push(Fact::Requested { distribution: now.distribution.clone() });
+        let is_other =
+            |was: &Wish| (&was.distribution, was.control_plane_count) != (&now.distribution, now.control_plane_count);
+        if was.is_none_or(is_other) {
+            let is_new = was.is_none_or(|was| was.distribution != now.distribution);
+            facts.push(Fact::Requested { distribution: now.distribution.clone().filter(|_| is_new) });
+        }
+        if was.is_some_and(|was| was.addon_errors != now.addon_errors) {
+            facts.push(Fact::AddonErrors);
         }
         if let Some(phase) = now.phase.as_ref().filter(|_| was.is_none_or(|was| was.phase != now.phase)) {
             facts.push(Fact::PhaseChanged { phase: phase.clone() });
@@ -119,25 +164,83 @@ impl Cluster {
         Ok(facts)
     }
 
-    fn fold_owner(&mut self, change: &Change) -> Vec<Fact> {
-        let live = Live { uid: change.object.uid.clone(), deleting: change.object.deleting };
-        let now = (change.kind != ChangeKind::Deleted).then_some(live);
+    fn fold_owner(&mut self, change: &Change) -> Result<Vec<Fact>, serde_json::Error> {
+        let now = (change.kind != ChangeKind::Deleted).then(|| Live::of(&change.object));
+        let read: read::ClusterObject = serde_json::from_slice(&change.object.json)?;
+        self.control_plane_name = read.spec.and_then(|spec| spec.control_plane_ref).map(|named| named.name.into());
         if self.object == now {
-            return Vec::new();
+            return Ok(Vec::new());
         }
+        let is_deleting = |live: &Live| live.deleting;
+        let change = match (&self.object, &now) {
+            (_, None) => OwnerChange::Went,
+            (None, Some(_)) => OwnerChange::Came,
+            (Some(was), Some(now)) if is_deleting(now) && !is_deleting(was) => OwnerChange::Goes,
+            (Some(_), Some(_)) => OwnerChange::Other,
+        };
         if now.is_none() {
-            // Its API server went with it.
+            // Its API server went with it, and so did what it was made with.
             self.workload = super::Workload::default();
+            self.keys.clear();
         }
         self.object = now;
-        vec![Fact::OwnerChanged]
+        Ok(vec![Fact::OwnerChanged { change }])
+    }
+
+    fn fold_control_plane(&mut self, change: &Change) -> Result<Vec<Fact>, serde_json::Error> {
+        let name = change.object.key.name.clone();
+        if change.kind == ChangeKind::Deleted {
+            self.control_plane = None;
+            return Ok(vec![Fact::ControlPlaneGoes { name, gone: true }]);
+        }
+        let read: read::ControlPlane = serde_json::from_slice(&change.object.json)?;
+        let version = |text: Option<Box<str>>| text.and_then(|text| text.parse().ok());
+        let replicas = read.spec.replicas.unwrap_or(1);
+        let rolling = read.spec.rollout.and_then(|rollout| rollout.strategy?.rolling_update);
+        let surge = rolling.and_then(|rolling| rolling.max_surge).map_or(1, |surge| surge.of(replicas, true));
+        let configuration = read.spec.kubeadm_config_spec.and_then(|spec| spec.cluster_configuration);
+        let now = ControlPlane {
+            name: name.clone(),
+            live: Live::of(&change.object),
+            version: version(read.spec.version),
+            reached: version(read.status.and_then(|status| status.version)),
+            replicas,
+            goes_first: surge == 0,
+            external_etcd: configuration.and_then(|configuration| configuration.etcd?.external).is_some(),
+        };
+        let mut facts = Vec::new();
+        let before = self.control_plane.take();
+        let was = before.as_ref();
+        let text = |version: &Option<windlass_api::version::KubernetesVersion>| {
+            version.as_ref().map_or("no version", |version| version.as_str()).into()
+        };
+        if was.is_none_or(|was| (&was.version, was.replicas) != (&now.version, now.replicas)) {
+            let version = text(&now.version);
+            facts.push(Fact::ControlPlaneRequested { name: name.clone(), version, replicas: now.replicas });
+        }
+        if now.reached.is_some() && was.is_none_or(|was| was.reached != now.reached) {
+            facts.push(Fact::ControlPlaneReached { name: name.clone(), version: text(&now.reached) });
+        }
+        if now.live.deleting && was.is_none_or(|was| !was.live.deleting) {
+            facts.push(Fact::ControlPlaneGoes { name, gone: false });
+        }
+        self.control_plane = Some(now);
+        Ok(facts)
     }
 
     fn fold_update(&mut self, change: &Change, read: read::Update, addons: BTreeSet<Box<str>>) -> Vec<Fact> {
         let name = &change.object.key.name;
         if change.kind == ChangeKind::Deleted {
             self.update = self.update.take().filter(|update| update.name != *name);
+            self.running_updates.remove(name);
             return Vec::new();
+        }
+        let is_running =
+            !matches!(read.status.as_ref().and_then(|status| status.state.as_deref()), Some("Succeeded" | "Failed"));
+        if is_running {
+            self.running_updates.insert(name.clone(), read.spec.id.clone());
+        } else {
+            self.running_updates.remove(name);
         }
         if self.update.as_ref().is_some_and(|latest| latest.ordinal > read.spec.ordinal) {
             return Vec::new();
@@ -157,6 +260,9 @@ impl Cluster {
         if before.is_none() {
             let (from, to) = (read.spec.from.distribution, read.spec.to.distribution.clone());
             facts.push(Fact::UpdateBegan { update: name.clone(), from, to });
+        }
+        if let Some(before) = before.as_ref().filter(|before| before.id != read.spec.id) {
+            facts.push(Fact::UpdateRenamed { update: name.clone(), was: before.id.clone() });
         }
         if let Some(stage) = &status.stage
             && before.as_ref().and_then(|before| before.stage.as_ref()) != Some(stage)
@@ -182,87 +288,6 @@ impl Cluster {
             stage: status.stage,
         });
         facts
-    }
-
-    fn fold_machine(&mut self, change: &Change) -> Result<Vec<Fact>, serde_json::Error> {
-        let name = &change.object.key.name;
-        if change.kind == ChangeKind::Deleted {
-            let Some(machine) = self.machines.remove(name) else { return Ok(Vec::new()) };
-            let version = machine.version_text();
-            return Ok(vec![Fact::MachineDeleted { machine: name.clone(), role: machine.role, version }]);
-        }
-        let read: read::Machine = serde_json::from_slice(&change.object.json)?;
-        let is_control_plane = change.object.label(label::CONTROL_PLANE.name).is_some();
-        let before = self.machines.remove(name);
-        let was = before.as_ref();
-        let annotations = read.metadata.annotations.unwrap_or_default();
-        let now = Machine {
-            role: if is_control_plane { Role::ControlPlane } else { Role::Worker },
-            version: read.spec.version.as_ref().and_then(|text| text.parse().ok()),
-            base: annotations.get(annotation::MACHINE_NAME_BASE.name).map(|base| base.as_str().into()),
-            update: change.object.label(label::UPDATE_ID.name).map(Into::into),
-            deleting: change.object.deleting,
-            settled: was.is_some_and(|was| was.settled) || self.workload.nodes.get(name).is_some_and(|node| node.ready),
-            running: read.status.and_then(|status| status.phase).is_some_and(|phase| phase == "Running"),
-        };
-        let mut facts = Vec::new();
-        match was {
-            None => {
-                let version = now.version_text();
-                facts.push(Fact::MachineCreated { machine: name.clone(), role: now.role, version });
-            }
-            Some(was) if was.version != now.version || was.role != now.role => facts.push(Fact::MachineChanged),
-            Some(_) => {}
-        }
-        if now.running && !was.is_some_and(|was| was.running) {
-            facts.push(Fact::MachineRunning { machine: name.clone() });
-        }
-        if now.deleting && !was.is_some_and(|was| was.deleting) {
-            facts.push(Fact::MachineDeleting { machine: name.clone() });
-        }
-        self.machines.insert(name.clone(), now);
-        Ok(facts)
-    }
-
-    fn fold_pool(&mut self, change: &Change) -> Result<Vec<Fact>, serde_json::Error> {
-        let pool = change.object.key.name.clone();
-        if change.kind == ChangeKind::Deleted {
-            self.pools.remove(&pool);
-            return Ok(vec![Fact::PoolGone { pool }]);
-        }
-        let read: read::Pool = serde_json::from_slice(&change.object.json)?;
-        let spec = read.spec.template.spec;
-        let text = spec.version.unwrap_or_default();
-        let bootstrap = spec.bootstrap.and_then(|bootstrap| bootstrap.config_ref);
-        let template = |named: Option<read::Named>| named.map(|named| named.name.into()).unwrap_or_default();
-        let now =
-            Pool { version: text.parse().ok(), templates: [template(spec.infrastructure_ref), template(bootstrap)] };
-        let before = self.pools.insert(pool.clone(), now.clone());
-        Ok(match before {
-            None => vec![Fact::PoolCreated { pool, version: text }],
-            Some(before) if before == now => Vec::new(),
-            Some(_) => {
-                let [template, _] = now.templates;
-                vec![Fact::PoolSwitched { pool, version: text, template }]
-            }
-        })
-    }
-
-    fn fold_secret(&mut self, secret: ClusterSecret, change: &Change) -> Result<Vec<Fact>, serde_json::Error> {
-        let name = change.object.key.name.clone();
-        if change.kind == ChangeKind::Deleted {
-            self.secrets.remove(&secret);
-            return Ok(vec![Fact::SecretGone { secret: name }]);
-        }
-        let owners: Box<[_]> = change.object.owners.iter().map(|owner| owner.uid.clone()).collect();
-        let before = self.secrets.insert(secret, owners.clone());
-        if before.is_some_and(|before| before == owners) {
-            return Ok(Vec::new());
-        }
-        let read: read::Owned = serde_json::from_slice(&change.object.json)?;
-        let references = read.metadata.owner_references.unwrap_or_default();
-        let owners = references.into_iter().map(|owner| format!("{} {}", owner.kind, owner.name)).collect();
-        Ok(vec![Fact::SecretOwned { secret: name, owners }])
     }
 
     fn fold_job(&mut self, change: &Change) -> Result<Vec<Fact>, serde_json::Error> {
@@ -297,11 +322,5 @@ impl Cluster {
             None => {}
         }
         Ok(facts)
-    }
-}
-
-impl Machine {
-    fn version_text(&self) -> Box<str> {
-        self.version.as_ref().map_or("no version", |version| version.as_str()).into()
     }
 }

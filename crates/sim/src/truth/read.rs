@@ -1,9 +1,15 @@
 //! The few fields that are read of each kind. What may be missing, or null, is an `Option`.
 
+mod inside;
+
 use std::collections::BTreeMap;
 
+use jiff::Timestamp;
 use serde::Deserialize;
-use windlass_api::version::KubernetesVersion;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+pub(super) use inside::*;
 
 pub(super) type Strings = BTreeMap<String, String>;
 
@@ -11,6 +17,7 @@ pub(super) type Strings = BTreeMap<String, String>;
 #[serde(rename_all = "camelCase")]
 pub(super) struct Metadata {
     pub(super) generation: Option<i64>,
+    pub(super) finalizers: Option<Vec<IgnoredAny>>,
     pub(super) annotations: Option<Strings>,
     pub(super) owner_references: Option<Vec<Named>>,
 }
@@ -26,6 +33,29 @@ pub(super) struct Named {
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Owned {
     pub(super) metadata: Metadata,
+}
+
+/// What says in a field whose it is.
+#[derive(Debug, Deserialize)]
+pub(super) struct OfCluster {
+    pub(super) spec: OfClusterSpec,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct OfClusterSpec {
+    pub(super) cluster_name: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ClusterObject {
+    pub(super) spec: Option<ClusterSpec>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClusterSpec {
+    pub(super) control_plane_ref: Option<Named>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -61,6 +91,13 @@ pub(super) struct TkcDistribution {
 pub(super) struct TkcStatus {
     pub(super) phase: Option<Box<str>>,
     pub(super) version: Option<Box<str>>,
+    pub(super) addons: Option<BTreeMap<Box<str>, TkcAddon>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct TkcAddon {
+    pub(super) name: Box<str>,
+    pub(super) status: Option<Box<str>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -95,26 +132,45 @@ pub(super) struct UpdateStatus {
 pub(super) struct Machine {
     pub(super) metadata: Metadata,
     pub(super) spec: MachineSpec,
-    pub(super) status: Option<Phased>,
+    pub(super) status: Option<MachineStatus>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MachineSpec {
     pub(super) version: Option<Box<str>>,
+    #[serde(rename = "providerID")]
+    pub(super) provider_id: Option<Box<str>>,
     pub(super) bootstrap: Option<Bootstrap>,
     pub(super) infrastructure_ref: Option<Named>,
+    pub(super) deletion: Option<DeletionSpec>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DeletionSpec {
+    pub(super) node_drain_timeout_seconds: Option<i64>,
+    pub(super) node_volume_detach_timeout_seconds: Option<i64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct MachineStatus {
+    pub(super) phase: Option<String>,
+    pub(super) conditions: Option<Vec<Condition>>,
+    pub(super) deletion: Option<DeletionStatus>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DeletionStatus {
+    pub(super) node_drain_start_time: Option<Timestamp>,
+    pub(super) wait_for_node_volume_detach_start_time: Option<Timestamp>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Bootstrap {
     pub(super) config_ref: Option<Named>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct Phased {
-    pub(super) phase: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -124,7 +180,117 @@ pub(super) struct Pool {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct PoolSpec {
+    pub(super) replicas: Option<u32>,
     pub(super) template: PoolTemplate,
+    pub(super) rollout: Option<Rollout>,
+}
+
+/// How machines are rolled, in pools and in control planes.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Rollout {
+    pub(super) strategy: Option<RolloutStrategy>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RolloutStrategy {
+    #[serde(rename = "type")]
+    pub(super) type_: Option<Box<str>>,
+    pub(super) rolling_update: Option<RollingUpdate>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RollingUpdate {
+    pub(super) max_surge: Option<Amount>,
+    pub(super) max_unavailable: Option<Amount>,
+}
+
+/// A number, or a share.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Amount {
+    Count(u32),
+    Share(String),
+}
+
+impl Amount {
+    /// How many of so many. A share that is no number is nothing.
+    pub(super) fn of(&self, whole: u32, rounds_up: bool) -> u32 {
+        match self {
+            Self::Count(count) => *count,
+            Self::Share(text) => {
+                let percent: u64 = text.trim_end_matches('%').parse().unwrap_or_default();
+                let hundredths = percent.saturating_mul(u64::from(whole));
+                let count = if rounds_up { hundredths.div_ceil(100) } else { hundredths / 100 };
+                u32::try_from(count).unwrap_or(u32::MAX)
+            }
+        }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ControlPlane {
+    pub(super) spec: ControlPlaneSpec,
+    pub(super) status: Option<ControlPlaneStatus>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ControlPlaneSpec {
+    pub(super) replicas: Option<u32>,
+    pub(super) version: Option<Box<str>>,
+    pub(super) rollout: Option<Rollout>,
+    pub(super) kubeadm_config_spec: Option<KubeadmConfigSpec>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct KubeadmConfigSpec {
+    pub(super) cluster_configuration: Option<ClusterConfiguration>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct ControlPlaneStatus {
+    pub(super) version: Option<Box<str>>,
+}
+
+/// The part of kubeadm's configuration that all machines of a control plane share.
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClusterConfiguration {
+    pub(super) kubernetes_version: Option<String>,
+    pub(super) etcd: Option<EtcdConfiguration>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct EtcdConfiguration {
+    pub(super) external: Option<IgnoredAny>,
+}
+
+/// What kubeadm kept of API servers, once.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClusterStatus<T> {
+    pub(super) api_endpoints: Option<BTreeMap<String, T>>,
+}
+
+impl<T> Default for ClusterStatus<T> {
+    fn default() -> Self {
+        Self { api_endpoints: None }
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ConfigMap {
+    pub(super) data: Option<Strings>,
+}
+
+/// A Secret, whose contents are none of our business, but whether they change.
+#[derive(Debug, Deserialize)]
+pub(super) struct Secret {
+    pub(super) metadata: Metadata,
+    pub(super) data: Option<Box<RawValue>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -148,73 +314,23 @@ pub(super) struct Condition {
     #[serde(rename = "type")]
     pub(super) type_: String,
     pub(super) status: String,
+    pub(super) reason: Option<Box<str>>,
+    pub(super) message: Option<Box<str>>,
+}
+
+/// The condition of that type.
+pub(super) fn condition<'a>(conditions: Option<&'a Vec<Condition>>, type_: &str) -> Option<&'a Condition> {
+    conditions?.iter().find(|condition| condition.type_ == type_)
+}
+
+/// Why the condition of that type is as it is.
+pub(super) fn reason(conditions: Option<&Vec<Condition>>, type_: &str) -> Option<Box<str>> {
+    condition(conditions, type_)?.reason.clone().filter(|reason| !reason.is_empty())
 }
 
 /// Whether the condition of that type is true.
 pub(super) fn is_true(conditions: Option<&Vec<Condition>>, type_: &str) -> bool {
     conditions.is_some_and(|all| all.iter().any(|condition| condition.type_ == type_ && condition.status == "True"))
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Node {
-    pub(super) status: Option<NodeStatus>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct NodeStatus {
-    pub(super) node_info: Option<NodeInfo>,
-    pub(super) conditions: Option<Vec<Condition>>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct NodeInfo {
-    pub(super) kubelet_version: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Pod {
-    pub(super) spec: PodSpec,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct PodSpec {
-    pub(super) node_name: Option<Box<str>>,
-    pub(super) node_selector: Option<Strings>,
-    #[serde(default)]
-    pub(super) containers: Vec<Container>,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Container {
-    #[serde(default)]
-    pub(super) image: String,
-}
-
-/// An object that may have a template for pods.
-#[derive(Debug, Deserialize)]
-pub(super) struct Templated {
-    pub(super) metadata: Metadata,
-    pub(super) spec: Option<TemplatedSpec>,
-    pub(super) status: Option<Observed>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Observed {
-    pub(super) observed_generation: Option<i64>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct TemplatedSpec {
-    pub(super) template: Option<PodTemplate>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-pub(super) struct PodTemplate {
-    pub(super) spec: Option<PodSpec>,
 }
 
 /// What is on a machine image, in its annotation.
@@ -226,23 +342,4 @@ pub(super) struct Image {
 #[derive(Debug, Deserialize)]
 pub(super) struct ImageDistribution {
     pub(super) version: Box<str>,
-}
-
-/// What is no object in reality: a record in the store.
-#[derive(Debug, Deserialize)]
-pub(super) struct Record<T> {
-    pub(super) record: T,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Member {
-    pub(super) learner: bool,
-    pub(super) started: bool,
-    pub(super) leader: bool,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct Power {
-    pub(super) on: bool,
-    pub(super) kubelet: KubernetesVersion,
 }

@@ -1,207 +1,241 @@
-//! What the changes of a workload cluster's API server say, and those of the records beside its API.
+//! What is in a workload cluster's own API server, or beside it: nodes, programs of the control plane, pods, members of etcd.
 
+mod fold;
+mod pod;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use windlass_api::label;
-use windlass_api::version::KubernetesVersion;
-use windlass_apiserver::store::{Change, ChangeKind};
+use windlass_api::version::{KubernetesVersion, MinorVersion};
 
-use super::{AddonObject, Cluster, Fact, Member, Node, Proxy, Workload, read};
-use crate::workload::record;
+use super::Budget;
 
-type Told = Result<Vec<Fact>, serde_json::Error>;
+/// What is in a workload cluster's own API server, or beside it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Workload {
+    pub(crate) nodes: BTreeMap<Box<str>, Node>,
+    /// The programs of the control plane, by node.
+    pub(crate) programs: BTreeMap<Box<str>, Programs>,
+    /// Every minor that an API server of the cluster ever had.
+    pub(crate) minors_served: BTreeSet<MinorVersion>,
+    /// The pods of kube-proxy that have a node, by name.
+    pub(crate) proxies: BTreeMap<Box<str>, Proxy>,
+    /// All pods that have a node, by `namespace/name`.
+    pub(crate) pods: BTreeMap<Box<str>, Pod>,
+    /// The budgets of pods, by `namespace/name`.
+    pub(crate) budgets: BTreeMap<Box<str>, Budget>,
+    /// The nodes that volumes are attached to, by the name of the attachment.
+    pub(crate) attachments: BTreeMap<Box<str>, Box<str>>,
+    /// The members of etcd, by node.
+    pub(crate) members: BTreeMap<Box<str>, Member>,
+    /// What is wrong with members of etcd, by node.
+    pub(crate) troubles: BTreeMap<Box<str>, Trouble>,
+    /// The newest minor of etcd that a member ever had.
+    pub(crate) etcd_newest: Option<MinorVersion>,
+    /// The machines that are switched on, by node, and the version of kubelet and kubeadm on their disks.
+    pub(crate) running: BTreeMap<Box<str>, KubernetesVersion>,
+    /// What kubeadm keeps for those who join.
+    pub(crate) kubeadm: Kubeadm,
+    /// How many `PodSecurityPolicy` objects there are.
+    pub(crate) security_policies: usize,
+    /// The objects of add-ons, by resource and `namespace/name`.
+    pub(crate) addons: BTreeMap<(Arc<str>, Box<str>), AddonObject>,
+}
 
-impl Cluster {
-    pub(super) fn fold_workload(&mut self, resource: &Arc<str>, change: &Change) -> Told {
-        match &**resource {
-            "nodes" => self.fold_node(change),
-            "pods" => self.workload.fold_pod(change),
-            record::MEMBERS => self.workload.fold_member(change),
-            record::MACHINES => self.workload.fold_power(change),
-            _ => match change.object.label(label::ADDON.name) {
-                // What others derive from an add-on's objects carries its labels too.
-                Some(addon) if change.object.owners.is_empty() && &**resource != "endpoints" => {
-                    self.workload.fold_addon(resource, addon, change)
-                }
-                _ => Ok(Vec::new()),
-            },
-        }
-    }
+/// A node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Node {
+    pub(crate) kubelet: Option<KubernetesVersion>,
+    pub(crate) control_plane: bool,
+    pub(crate) ready: bool,
+    /// Nothing new is scheduled on it.
+    pub(crate) cordoned: bool,
+    /// The distribution that it was made from, as fields have it.
+    pub(crate) distribution: Option<Box<str>>,
+    pub(crate) provider_id: Option<Box<str>>,
+}
 
-    fn fold_node(&mut self, change: &Change) -> Told {
-        let node = change.object.key.name.clone();
-        if change.kind == ChangeKind::Deleted {
-            self.workload.nodes.remove(&node);
-            return Ok(vec![Fact::NodeGone { node }]);
-        }
-        let read: read::Node = serde_json::from_slice(&change.object.json)?;
-        let status = read.status.unwrap_or_default();
-        let kubelet = status.node_info.map(|info| info.kubelet_version).unwrap_or_default();
-        let has = |key: &str| change.object.label(key).is_some();
-        let now = Node {
-            kubelet: kubelet.parse().ok(),
-            control_plane: has(label::NODE_CONTROL_PLANE.name) || has(label::NODE_MASTER.name),
-            ready: read::is_true(status.conditions.as_ref(), "Ready"),
-        };
-        if now.ready
-            && let Some(machine) = self.machines.get_mut(&node)
-        {
-            machine.settled = true;
-        }
-        let ready = now.ready;
-        let before = self.workload.nodes.insert(node.clone(), now.clone());
-        let mut facts = Vec::new();
-        match &before {
-            None => facts.push(Fact::NodeRegistered { node: node.clone(), kubelet: kubelet.into() }),
-            Some(before) if (&before.kubelet, before.control_plane) != (&now.kubelet, now.control_plane) => {
-                facts.push(Fact::ComponentsChanged);
-            }
-            Some(_) => {}
-        }
-        match (before.is_some_and(|before| before.ready), ready) {
-            (false, true) => facts.push(Fact::NodeReady { node }),
-            (true, false) => facts.push(Fact::NodeNotReady { node }),
-            (true, true) | (false, false) => {}
-        }
-        Ok(facts)
-    }
+/// The static pods of a machine of the control plane: the version of each that is there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Programs {
+    pub(crate) api_server: Option<Program>,
+    pub(crate) controller_manager: Option<Program>,
+    pub(crate) scheduler: Option<Program>,
+    pub(crate) etcd: Option<Program>,
+}
+
+/// A program of the control plane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// The tag of its image, where that is a version.
+    pub(crate) version: Option<KubernetesVersion>,
+    pub(crate) ready: bool,
+}
+
+/// A pod of kube-proxy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Proxy {
+    pub(crate) node: Box<str>,
+    pub(crate) version: KubernetesVersion,
+}
+
+/// A pod that has a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pod {
+    pub(crate) node: Box<str>,
+    pub(crate) sort: PodSort,
+    /// The distribution whose nodes it may run on, as fields have it: an add-on's pod.
+    pub(crate) bound: Option<Box<str>>,
+    pub(crate) health: Health,
+    /// Who said that it has to go, if it was said in its status.
+    pub(crate) disruption: Option<Disruption>,
+    pub(crate) deleting: bool,
+    pub(crate) labels: Box<[(Box<str>, Box<str>)]>,
+}
+
+/// How a pod is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Health {
+    Ready,
+    /// Its node has not what it is made from, and nobody else has.
+    LacksImage,
+    /// It has come to its end by itself.
+    Ended,
+    /// It starts, or is not well.
+    Unready,
+}
+
+/// Who said that a pod has to go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disruption {
+    /// The Eviction API, which asked its budgets.
+    Eviction,
+    /// Whoever found that its node is lost, or needed its place.
+    Other,
+}
+
+/// Who sees to a pod.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PodSort {
+    /// The kubelet of its node, from a file.
+    Static,
+    /// A `DaemonSet`.
+    Daemon,
+    /// Whoever brings it up again elsewhere, or nobody.
+    Other,
+}
+
+/// A member of etcd.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Member {
+    /// It does not count in the quorum yet.
+    pub(crate) learner: bool,
+    /// It has joined: it runs for as long as its machine does.
+    pub(crate) started: bool,
+    pub(crate) leader: bool,
+    pub(crate) version: Option<KubernetesVersion>,
+}
+
+/// What is wrong with a member of etcd.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Trouble {
+    /// It does not reach the others.
+    pub(crate) cut_off: bool,
+    /// What it complains of.
+    pub(crate) alarms: BTreeSet<Box<str>>,
+}
+
+/// What kubeadm keeps for those who join.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Kubeadm {
+    pub(crate) version: Option<KubernetesVersion>,
+    /// etcd is somebody else's; `None` before it says anything.
+    pub(crate) external_etcd: Option<bool>,
+    /// The nodes whose API servers it names.
+    pub(crate) endpoints: BTreeSet<Box<str>>,
+}
+
+/// An object of an add-on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AddonObject {
+    pub(crate) addon: Box<str>,
+    /// The distribution whose nodes its pods are bound to, as on nodes; nothing for what has no pods.
+    pub(crate) distribution: Option<Box<str>>,
+    generation: Option<i64>,
+    /// Whoever makes pods of it has seen it as it is now.
+    observed: bool,
 }
 
 impl Workload {
-    /// Takes note of API servers and kube-proxies, which are told by their names before anything is read.
-    fn fold_pod(&mut self, change: &Change) -> Told {
-        let key = &change.object.key;
-        if &*key.namespace != "kube-system" {
-            return Ok(Vec::new());
-        }
-        let changed = if let Some(node) = key.name.strip_prefix("kube-apiserver-") {
-            self.fold_api_server(node, change)?
-        } else if key.name.starts_with("kube-proxy-") {
-            self.fold_proxy(change)?
-        } else {
-            false
-        };
-        Ok(if changed { vec![Fact::ComponentsChanged] } else { Vec::new() })
+    /// The API servers that run: their version, by node.
+    pub(crate) fn serving(&self) -> impl Iterator<Item = (&str, &KubernetesVersion)> {
+        self.programs.iter().filter_map(|(node, programs)| {
+            let version = programs.api_server.as_ref()?.version.as_ref()?;
+            self.runs(node).then_some((&**node, version))
+        })
     }
 
-    fn fold_api_server(&mut self, node: &str, change: &Change) -> Result<bool, serde_json::Error> {
-        if change.kind == ChangeKind::Deleted {
-            return Ok(self.api_servers.remove(node).is_some());
-        }
-        let read: read::Pod = serde_json::from_slice(&change.object.json)?;
-        let Some(version) = image_version(&read.spec) else { return Ok(false) };
-        self.minors_served.insert(version.minor());
-        let before = self.api_servers.insert(node.into(), version.clone());
-        Ok(before != Some(version))
+    /// The machine of that node is switched on.
+    pub(crate) fn runs(&self, node: &str) -> bool {
+        self.running.contains_key(node)
     }
 
-    fn fold_proxy(&mut self, change: &Change) -> Result<bool, serde_json::Error> {
-        let name = &change.object.key.name;
-        if change.kind == ChangeKind::Deleted {
-            return Ok(self.proxies.remove(name).is_some());
-        }
-        let read: read::Pod = serde_json::from_slice(&change.object.json)?;
-        let Some(version) = image_version(&read.spec) else { return Ok(false) };
-        // A pod without a node runs nowhere.
-        let Some(node) = read.spec.node_name else { return Ok(false) };
-        let now = Proxy { node, version };
-        let before = self.proxies.insert(name.clone(), now.clone());
-        Ok(before != Some(now))
+    /// The members of etcd that count in the quorum, by node.
+    pub(crate) fn voters(&self) -> impl Iterator<Item = (&str, &Member)> {
+        self.members.iter().filter(|(_, member)| !member.learner).map(|(node, member)| (&**node, member))
     }
 
-    fn fold_member(&mut self, change: &Change) -> Told {
-        let node = change.object.key.name.clone();
-        if change.kind == ChangeKind::Deleted {
-            let Some(member) = self.members.remove(&node) else { return Ok(Vec::new()) };
-            let healthy = self.is_healthy(&node, &member);
-            return Ok(vec![Fact::MemberRemoved { node, member, healthy }]);
-        }
-        let read: read::Record<read::Member> = serde_json::from_slice(&change.object.json)?;
-        let read::Member { learner, started, leader } = read.record;
-        let now = Member { learner, started, leader };
-        let Some(was) = self.members.insert(node.clone(), now) else {
-            return Ok(vec![Fact::MemberAdded { node, learner }]);
-        };
-        let mut facts = Vec::new();
-        if started && !was.started {
-            facts.push(Fact::MemberStarted { node: node.clone() });
-        }
-        if was.learner && !learner {
-            facts.push(Fact::MemberPromoted { node: node.clone() });
-        }
-        if leader && !was.leader {
-            facts.push(Fact::LeaderMoved { node });
-        }
-        Ok(facts)
+    /// A member answers.
+    pub(crate) fn is_healthy(&self, node: &str, member: &Member) -> bool {
+        member.started && self.runs(node) && !self.troubles.get(node).is_some_and(|trouble| trouble.cut_off)
     }
 
-    fn fold_power(&mut self, change: &Change) -> Told {
-        let node = &change.object.key.name;
-        let read: read::Record<read::Power> = serde_json::from_slice(&change.object.json)?;
-        let changed = if read.record.on && change.kind != ChangeKind::Deleted {
-            self.running.insert(node.clone(), read.record.kubelet).is_none()
-        } else {
-            self.running.remove(node).is_some()
-        };
-        Ok(if changed { vec![Fact::ComponentsChanged] } else { Vec::new() })
+    /// Members that are on their way in: learners, and those that have not started.
+    pub(crate) fn joining(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().filter(|(_, member)| member.learner || !member.started).map(|(node, _)| &**node)
     }
 
-    fn fold_addon(&mut self, resource: &Arc<str>, addon: &str, change: &Change) -> Told {
-        let key = (resource.clone(), change.object.key.to_string().into_boxed_str());
-        let object = format!("{}/{}", kind(resource), change.object.key.name);
-        let addon: Box<str> = addon.into();
-        if change.kind == ChangeKind::Deleted {
-            self.addons.remove(&key);
-            return Ok(vec![Fact::AddonRemoved { addon, object }]);
+    /// The node has an API server, and a member of etcd that counts.
+    pub(crate) fn serves_and_votes(&self, node: &str) -> bool {
+        let votes = self.members.get(node).is_some_and(|member| !member.learner && member.started);
+        votes && self.programs.get(node).is_some_and(|programs| programs.api_server.is_some())
+    }
+
+    /// All four programs of the control plane are well on a node.
+    pub(crate) fn is_whole(&self, node: &str) -> bool {
+        let member = self.members.get(node);
+        self.programs.get(node).is_some_and(Programs::are_ready)
+            && member.is_some_and(|member| self.is_healthy(node, member))
+    }
+
+    /// Whether an add-on is there for the nodes of a distribution: it has objects, and if any of them is bound to nodes, one is
+    /// bound to those and was seen by whoever makes its pods.
+    pub(crate) fn has_addon(&self, addon: &str, distribution: &str) -> bool {
+        let objects = || self.addons.values().filter(|object| &*object.addon == addon);
+        let mut bound = objects().filter(|object| object.distribution.is_some()).peekable();
+        if bound.peek().is_none() {
+            return objects().next().is_some();
         }
-        let now = match &**resource {
-            "daemonsets.apps" | "deployments.apps" | "statefulsets.apps" => {
-                let read: read::Templated = serde_json::from_slice(&change.object.json)?;
-                let pods = read.spec.and_then(|spec| spec.template).and_then(|template| template.spec);
-                let selector = pods.and_then(|pods| pods.node_selector).unwrap_or_default();
-                let bound = selector.get(label::DISTRIBUTION_VERSION.name).map(|distribution| canonical(distribution));
-                let generation = read.metadata.generation;
-                let observed = read.status.and_then(|status| status.observed_generation) >= generation;
-                AddonObject { addon: addon.clone(), distribution: bound, generation, observed }
-            }
-            _ => {
-                let read: read::Owned = serde_json::from_slice(&change.object.json)?;
-                let generation = read.metadata.generation;
-                AddonObject { addon: addon.clone(), distribution: None, generation, observed: true }
-            }
-        };
-        let (distribution, generation) = (now.distribution.clone(), now.generation);
-        let before = self.addons.insert(key, now);
-        // A change of status is not an application; kinds without a status have no generation.
-        if generation.is_some() && before.is_some_and(|before| before.generation == generation) {
-            return Ok(Vec::new());
-        }
-        Ok(vec![Fact::AddonApplied { addon, object, distribution }])
+        bound.any(|object| object.observed && object.distribution.as_deref() == Some(distribution))
     }
 }
 
-/// The version in the tag of a pod's first image.
-fn image_version(pod: &read::PodSpec) -> Option<KubernetesVersion> {
-    let image = &pod.containers.first()?.image;
-    image.rsplit_once(':')?.1.parse().ok()
+impl Programs {
+    /// Those that talk to an API server, with their names.
+    pub(crate) fn clients(&self) -> impl Iterator<Item = (&'static str, &KubernetesVersion)> {
+        let named = [("controller manager", &self.controller_manager), ("scheduler", &self.scheduler)];
+        named.into_iter().filter_map(|(name, program)| Some((name, program.as_ref()?.version.as_ref()?)))
+    }
+
+    fn are_ready(&self) -> bool {
+        let all = [&self.api_server, &self.controller_manager, &self.scheduler, &self.etcd];
+        all.into_iter().all(|program| program.as_ref().is_some_and(|program| program.ready))
+    }
 }
 
-/// A version as fields have it, from the way in which nodes are labelled.
-fn canonical(label: &str) -> Box<str> {
-    label.parse::<KubernetesVersion>().map_or_else(|_| label.into(), |version| version.as_str().into())
-}
-
-/// The kind of the objects of a resource, where people know it better.
-fn kind(resource: &str) -> &str {
-    match resource {
-        "daemonsets.apps" => "DaemonSet",
-        "deployments.apps" => "Deployment",
-        "statefulsets.apps" => "StatefulSet",
-        "configmaps" => "ConfigMap",
-        "services" => "Service",
-        "serviceaccounts" => "ServiceAccount",
-        "clusterroles.rbac.authorization.k8s.io" => "ClusterRole",
-        "clusterrolebindings.rbac.authorization.k8s.io" => "ClusterRoleBinding",
-        other => other,
+impl Pod {
+    /// It has to leave its node before that may go.
+    pub(crate) fn must_leave(&self) -> bool {
+        self.sort == PodSort::Other && self.health != Health::Ended
     }
 }

@@ -1,0 +1,43 @@
+//! D8: an add-on that fails holds up the control plane, and nothing else.
+
+use super::{Findings, Rule};
+use crate::truth::{Cluster, Fact, Role, Topic, Update};
+
+pub(super) const RULE: Rule = Rule {
+    id: "D8",
+    demands: "While an add-on cannot be applied, no Job and no first machine of an update is created; and the other add-ons of the \
+              release are applied all the same before the update gives up.",
+    topics: &[Topic::Machines, Topic::Request],
+    check,
+};
+
+fn check(cluster: &Cluster, fact: &Fact, findings: &mut Findings) {
+    let (Some(wish), Some(update)) = (&cluster.wish, &cluster.update) else { return };
+    if wish.addon_errors.is_empty() || cluster.is_ending() {
+        return;
+    }
+    let failed: Vec<&str> = wish.addon_errors.iter().map(|addon| &**addon).collect();
+    let failed = failed.join(", ");
+    match fact {
+        Fact::JobCreated { job } => {
+            findings.breach(&**job, format!("Job {job} is created, and these add-ons could not be applied: {failed}"));
+        }
+        Fact::MachineCreated { machine, role: Role::ControlPlane, .. } if is_first(cluster, update, machine) => {
+            let text = format!("Machine {machine} is created, and these add-ons could not be applied: {failed}");
+            findings.breach(&**machine, text);
+        }
+        Fact::UpdateFailed { .. } => {
+            let others = update.addons.iter().filter(|addon| !wish.addon_errors.contains(*addon));
+            for addon in others.filter(|addon| !cluster.workload.has_addon(addon, &update.to_distribution)) {
+                let text = format!("add-on {addon} was not applied, and only these could not be: {failed}");
+                findings.breach(&**addon, text);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_first(cluster: &Cluster, update: &Update, machine: &str) -> bool {
+    let brought = cluster.machines.iter().filter(|(_, machine)| update.brings(machine));
+    brought.map(|(name, _)| &**name).eq([machine])
+}
