@@ -1,15 +1,19 @@
 //! What happens in a World, in the one order in which it happens: all API servers are observed by one [`Recorder`].
 
+mod lane;
+mod picture;
 mod recorder;
 mod render;
 #[cfg(test)]
 pub(crate) mod script;
 mod sentence;
 mod what;
+mod why;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::actor::Actor;
 use crate::invariant::{Exempted, Violation};
 
 pub use recorder::Recorder;
@@ -31,8 +35,32 @@ pub struct Event {
     pub what: What,
     /// The object, as `Kind/name`.
     pub object: String,
+    /// What the object is for, where it is a machine or belongs to one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lane: Option<Lane>,
+    /// Who did it.
+    pub actor: Actor,
+    /// Why, if that can be told from what was true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
     /// The whole in a sentence.
     pub text: String,
+}
+
+/// Where an event stands in a picture: in the line of a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lane {
+    /// The machine.
+    pub machine: String,
+    /// The pool that it belongs to; nothing for the control plane.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// It is one of the control plane.
+    pub control_plane: bool,
+    /// The version of Kubernetes that is asked of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
 }
 
 /// How many machines were made and removed.

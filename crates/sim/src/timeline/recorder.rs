@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use windlass_apiserver::store::{Change, Observer, Resource};
 
-use super::{Event, Machines, Timeline, Turnover, sentence};
+use super::{Event, Machines, Timeline, Turnover, What, lane, sentence, why};
+use crate::actor::Actor;
 use crate::invariant::{Exempted, Violation, Watch};
 use crate::truth::{Fact, Place, Role, Truth};
 
@@ -24,6 +25,8 @@ struct State {
     turnover: Vec<Turned>,
     /// How many events are remembered; all of them without a number.
     events_max: Option<usize>,
+    /// Nothing is looked at.
+    is_blind: bool,
 }
 
 /// A machine came or went.
@@ -46,6 +49,11 @@ impl Recorder {
         Self(Arc::new(Mutex::new(State { events_max: Some(events_max), ..State::default() })))
     }
 
+    /// One that counts writes and looks at none of them: to see what looking costs.
+    pub fn blind() -> Self {
+        Self(Arc::new(Mutex::new(State { is_blind: true, ..State::default() })))
+    }
+
     /// One for a fork of the World: it knows what this one knows, and from then on sees other writes. Those before the fork
     /// count.
     #[must_use]
@@ -56,6 +64,19 @@ impl Recorder {
     /// What observes the API server of a place: `management`, or the workload cluster as `namespace/name`.
     pub fn observer(&self, place: &str) -> Arc<dyn Observer> {
         Arc::new(Seat { place: Place::new(place), recorder: self.clone() })
+    }
+
+    /// Takes note of something that is no write: what a scenario did. It stands before the write that comes next.
+    pub fn mark(&self, at: Timestamp, place: &str, cluster: &str, object: &str, text: &str) {
+        let mut state = self.state();
+        state.began_at.get_or_insert(at);
+        let (place, cluster, object) = (place.to_owned(), cluster.to_owned(), object.to_owned());
+        let (write, text) = (state.writes + 1, text.to_owned());
+        let (what, actor) = (What::Fault, Actor::Fault);
+        state.events.push(Event { at, write, place, cluster, what, object, lane: None, actor, why: None, text });
+        if let Some(max) = state.events_max {
+            forget(&mut state.events, max);
+        }
     }
 
     /// How many writes were seen.
@@ -145,6 +166,9 @@ impl State {
     fn take(&mut self, place: &Place, resource: &Resource, change: &Change) {
         self.writes += 1;
         self.began_at.get_or_insert(change.at);
+        if self.is_blind {
+            return;
+        }
         let Some((cluster, facts)) = self.truth.fold(place, resource, change) else { return };
         for fact in &facts {
             self.tell(place, &cluster, fact, change.at);
@@ -161,8 +185,11 @@ impl State {
             _ => {}
         }
         let Some((what, object, text)) = sentence::of(fact, cluster) else { return };
+        let truth = self.truth.cluster(cluster);
+        let actor = truth.map_or(Actor::Person, |truth| why::actor(fact, truth));
+        let (lane, why) = (truth.and_then(|t| lane::of(fact, t)), truth.and_then(|t| why::of(fact, t)));
         let (place, cluster) = (place.as_str().to_owned(), cluster.to_owned());
-        self.events.push(Event { at, write: self.writes, place, cluster, what, object, text });
+        self.events.push(Event { at, write: self.writes, place, cluster, what, object, lane, actor, why, text });
         if let Some(max) = self.events_max {
             forget(&mut self.events, max);
             forget(&mut self.turnover, max);

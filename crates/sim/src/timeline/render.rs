@@ -7,14 +7,22 @@ use jiff::{SignedDuration, Timestamp};
 use super::Timeline;
 
 impl Timeline {
-    /// The timeline as text: elapsed time, place and sentence of each event; then exceptions, by their reasons, and
-    /// violations, if there are any.
+    /// The timeline as text: elapsed time, place, actor, sentence and reason of each event; then exceptions, by their reasons,
+    /// and violations, if there are any.
     pub fn text(&self) -> String {
         let mut text = String::new();
         let place_width = self.events.iter().map(|event| event.place.len()).max().unwrap_or_default();
+        let actor_width = self.events.iter().map(|event| event.actor.as_str().len()).max().unwrap_or_default();
         for event in &self.events {
             let elapsed = self.elapsed(event.at);
-            line(&mut text, format_args!("{elapsed}  {:place_width$}  {}", event.place, event.text));
+            let why = event.why.as_ref().map(|why| format!(" [{why}]")).unwrap_or_default();
+            line(
+                &mut text,
+                format_args!(
+                    "{elapsed}  {:place_width$}  {:actor_width$}  {}{why}",
+                    event.place, event.actor, event.text
+                ),
+            );
         }
         if !self.exempted.is_empty() {
             line(&mut text, format_args!("\nExceptions that are declared, and were made use of:"));
@@ -55,7 +63,7 @@ impl Timeline {
 }
 
 /// `1:02:03`: hours are not limited, and what is below a second is left out.
-fn elapsed(duration: SignedDuration) -> String {
+pub(super) fn elapsed(duration: SignedDuration) -> String {
     let seconds = duration.as_secs().max(0);
     format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60)
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use windlass_api::name::ClusterSecret;
+use windlass_api::version::facts::joins_etcd_as_learner;
 use windlass_api::{annotation, label};
 use windlass_apiserver::store::{Expect, Key, Retention, Store};
 
@@ -14,6 +15,9 @@ use super::Recorder;
 pub(crate) const CLUSTER: &str = "default/my-tkc";
 pub(crate) const OLD: &str = "v1.16.7+vmware.1";
 pub(crate) const NEW: &str = "v1.17.4+vmware.1";
+
+/// What runs a control plane.
+const PROGRAMS: [&str; 4] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "etcd"];
 
 /// Two stores, and who observes both.
 pub(crate) struct Script {
@@ -48,9 +52,7 @@ impl Script {
         script.image(NEW);
         script.wish(control_plane_count, OLD, &json!({"phase": "creating"}));
         script.owner("uid-1");
-        for secret in ClusterSecret::CERTIFICATES {
-            script.secret(&secret.to_string(), "uid-1");
-        }
+        script.secrets("uid-1");
         for ordinal in 0..control_plane_count {
             script.control_plane_machine(&format!("cp-{ordinal}"), &format!("cp-{ordinal}"), OLD, "0");
             script.join_control_plane(&format!("cp-{ordinal}"), OLD);
@@ -63,8 +65,35 @@ impl Script {
         script
     }
 
+    /// The same, but nobody asked Windlass for it: Cluster API rolls it.
+    pub(crate) fn rolled_by_cluster_api(control_plane_count: u32, version: &str) -> Self {
+        let mut script = Self::new();
+        script.owner("uid-1");
+        script.control_plane(control_plane_count, version, None);
+        script.secrets("uid-of-control-plane");
+        for ordinal in 0..control_plane_count {
+            script.rolled_machine(&format!("cp-{ordinal}"), version);
+            script.join_control_plane(&format!("cp-{ordinal}"), version);
+        }
+        script.control_plane(control_plane_count, version, version.into());
+        script.pool(version);
+        script.worker("w-0", version);
+        script.join("w-0", version);
+        script
+    }
+
     fn store(&self, resource: &str) -> &Store {
-        let of_workload = ["nodes", "pods", "daemonsets.apps", "configmaps"];
+        let of_workload = [
+            "nodes",
+            "pods",
+            "daemonsets.apps",
+            "deployments.apps",
+            "configmaps",
+            "poddisruptionbudgets.policy",
+            "podsecuritypolicies.policy",
+            "volumeattachments.storage.k8s.io",
+            "customresourcedefinitions.apiextensions.k8s.io",
+        ];
         let is_record = resource.ends_with(".sim.windlass.dev");
         if is_record || of_workload.contains(&resource) { &self.workload } else { &self.management }
     }
@@ -118,12 +147,86 @@ impl Script {
         self.edit(resource, key, |object| object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z"));
     }
 
+    fn secrets(&mut self, owner: &str) {
+        for secret in ClusterSecret::CERTIFICATES.into_iter().chain([ClusterSecret::Kubeconfig]) {
+            self.secret(&secret.to_string(), owner);
+        }
+    }
+
     pub(crate) fn secret(&mut self, secret: &str, owner: &str) {
         let metadata = json!({
             "labels": {label::CLUSTER_NAME.name: "my-tkc"},
             "ownerReferences": [{"kind": "Cluster", "name": "my-tkc", "uid": owner}],
         });
-        self.put("secrets", &format!("{CLUSTER}-{secret}"), json!({"metadata": metadata}));
+        let data = json!({"tls.key": format!("key of {secret}")});
+        self.put("secrets", &format!("{CLUSTER}-{secret}"), json!({"metadata": metadata, "data": data}));
+    }
+
+    /// A control plane that Cluster API rolls, and the version that it says to have reached.
+    pub(crate) fn control_plane(&mut self, replicas: u32, version: &str, reached: Option<&str>) {
+        let metadata = json!({
+            "uid": "uid-of-control-plane",
+            "labels": {label::CLUSTER_NAME.name: "my-tkc"},
+            "ownerReferences": [{"kind": "Cluster", "name": "my-tkc", "uid": "uid-1"}],
+        });
+        let object = json!({
+            "metadata": metadata,
+            "spec": {"replicas": replicas, "version": version},
+            "status": {"version": reached},
+        });
+        self.put("kubeadmcontrolplanes.controlplane.cluster.x-k8s.io", "default/my-tkc-control-plane", object);
+    }
+
+    /// A machine of such a control plane.
+    pub(crate) fn rolled_machine(&mut self, name: &str, version: &str) {
+        let labels = json!({label::CLUSTER_NAME.name: "my-tkc", label::CONTROL_PLANE.name: ""});
+        let metadata = json!({"labels": labels, "finalizers": ["machine.cluster.x-k8s.io"]});
+        let object = json!({"metadata": metadata, "spec": {"version": version}});
+        self.put("machines.cluster.x-k8s.io", &format!("default/{name}"), object);
+    }
+
+    /// kubeadm's record: a version, and the nodes whose API servers it names.
+    pub(crate) fn kubeadm_config(&mut self, version: &str, nodes: &[&str]) {
+        let endpoints: Vec<String> = nodes.iter().map(|node| format!("  {node}:\n    bindPort: 6443\n")).collect();
+        let endpoints = endpoints.concat();
+        let data = json!({
+            "ClusterConfiguration": format!("kubernetesVersion: {version}\n"),
+            "ClusterStatus": format!("apiEndpoints:\n{endpoints}"),
+        });
+        self.put("configmaps", "kube-system/kubeadm-config", json!({"data": data}));
+    }
+
+    /// A pod that nobody but its maker cares for, on a node.
+    pub(crate) fn pod(&mut self, name: &str, node: &str) {
+        let status = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+        let object = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"nodeName": node}, "status": status});
+        self.put("pods", &format!("default/{name}"), object);
+    }
+
+    /// A pod that may run on nodes of a distribution only, on a node.
+    pub(crate) fn bound_pod(&mut self, name: &str, node: &str, version: &str) {
+        let selector = json!({label::DISTRIBUTION_VERSION.name: tag(&distribution(version))});
+        self.put("pods", &format!("default/{name}"), json!({"spec": {"nodeName": node, "nodeSelector": selector}}));
+    }
+
+    /// The Eviction API lets a pod go.
+    pub(crate) fn evict(&mut self, name: &str) {
+        let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI"});
+        self.edit("pods", &format!("default/{name}"), |pod| pod["status"]["conditions"] = json!([condition]));
+    }
+
+    /// A budget for such pods, which allows so many to go and has let these go.
+    pub(crate) fn budget(&mut self, allowed: i64, letting_go: &[&str]) {
+        let pods: serde_json::Map<String, Value> =
+            letting_go.iter().map(|pod| ((*pod).to_owned(), json!("2026-01-01T00:00:00Z"))).collect();
+        let status = json!({"disruptionsAllowed": allowed, "disruptedPods": pods});
+        let object = json!({"spec": {"selector": {"matchLabels": {"app": "web"}}}, "status": status});
+        self.put("poddisruptionbudgets.policy", "default/web", object);
+    }
+
+    /// Time passes.
+    pub(crate) fn wait(&mut self, seconds: i64) {
+        self.now += SignedDuration::from_secs(seconds);
     }
 
     fn image(&mut self, version: &str) {
@@ -141,13 +244,15 @@ impl Script {
                 label::CLUSTER_NAME.name: "my-tkc", label::CONTROL_PLANE.name: "", label::UPDATE_ID.name: update,
             },
             "annotations": {annotation::MACHINE_NAME_BASE.name: base},
+            "finalizers": ["machine.cluster.x-k8s.io"],
         });
         let object = json!({"metadata": metadata, "spec": {"version": version}});
         self.put("machines.cluster.x-k8s.io", &format!("default/{name}"), object);
     }
 
     pub(crate) fn worker(&mut self, name: &str, version: &str) {
-        let metadata = json!({"labels": {label::CLUSTER_NAME.name: "my-tkc"}});
+        let labels = json!({label::CLUSTER_NAME.name: "my-tkc", label::DEPLOYMENT_NAME.name: "pool"});
+        let metadata = json!({"labels": labels, "finalizers": ["machine.cluster.x-k8s.io"]});
         let object = json!({"metadata": metadata, "spec": {"version": version}});
         self.put("machines.cluster.x-k8s.io", &format!("default/{name}"), object);
     }
@@ -176,7 +281,7 @@ impl Script {
 
     pub(crate) fn addon(&mut self, addon: &str, version: &str) {
         let selector = json!({label::DISTRIBUTION_VERSION.name: tag(&distribution(version))});
-        let spec = json!({"template": {"spec": {"nodeSelector": selector}}});
+        let spec = json!({"template": {"spec": {"nodeSelector": selector}}, "updateStrategy": {"type": "OnDelete"}});
         let metadata = json!({"generation": 1, "labels": {label::ADDON.name: addon}});
         let object = json!({"metadata": metadata, "spec": spec, "status": {"observedGeneration": 1}});
         let suffix = version.split('+').next().unwrap();
@@ -197,12 +302,19 @@ impl Script {
     }
 
     pub(crate) fn member(&mut self, node: &str, started: bool) {
-        let record = json!({"learner": false, "started": started, "leader": false});
-        self.put("members.etcd.sim.windlass.dev", node, json!({"record": record}));
+        self.member_as(node, &json!({"learner": false, "started": started, "leader": false}));
+    }
+
+    pub(crate) fn member_as(&mut self, node: &str, record: &Value) {
+        let record = json!({"record": record});
+        self.put("members.etcd.sim.windlass.dev", node, record);
     }
 
     pub(crate) fn node(&mut self, name: &str, kubelet: &str, control_plane: bool, ready: bool) {
-        let labels = if control_plane { json!({label::NODE_CONTROL_PLANE.name: ""}) } else { json!({}) };
+        let mut labels = json!({label::DISTRIBUTION_VERSION.name: tag(&distribution(kubelet))});
+        if control_plane {
+            labels[label::NODE_CONTROL_PLANE.name] = "".into();
+        }
         let ready = json!({"type": "Ready", "status": if ready { "True" } else { "False" }});
         let status = json!({"nodeInfo": {"kubeletVersion": kubelet}, "conditions": [ready]});
         self.put("nodes", name, json!({"metadata": {"labels": labels}, "status": status}));
@@ -217,9 +329,15 @@ impl Script {
     /// A machine of the control plane boots, joins, and gets ready.
     pub(crate) fn join_control_plane(&mut self, name: &str, version: &str) {
         self.power(name, version, true);
-        self.member(name, false);
+        if joins_etcd_as_learner(&version.parse().unwrap()) {
+            self.member_as(name, &json!({"learner": true, "started": false, "leader": false}));
+        } else {
+            self.member(name, false);
+        }
         self.member(name, true);
-        self.component("kube-apiserver", name, version);
+        for program in PROGRAMS {
+            self.component(program, name, version);
+        }
         self.node(name, version, true, false);
         self.component("kube-proxy", name, version);
         self.node(name, version, true, true);
@@ -241,7 +359,9 @@ impl Script {
         self.delete("machines.cluster.x-k8s.io", &format!("default/{name}"));
         self.power(name, version, false);
         if control_plane {
-            self.remove("pods", &format!("kube-system/kube-apiserver-{name}"));
+            for program in PROGRAMS {
+                self.remove("pods", &format!("kube-system/{program}-{name}"));
+            }
         }
         self.remove("pods", &format!("kube-system/kube-proxy-{name}"));
         self.remove("nodes", name);
@@ -250,6 +370,16 @@ impl Script {
 
     /// The whole update, in the right order.
     pub(crate) fn upgrade(&mut self, control_plane_count: u32) {
+        self.upgrade_control_plane(control_plane_count);
+        self.pool(NEW);
+        self.worker("w-1", NEW);
+        self.join("w-1", NEW);
+        self.retire("w-0", OLD, false);
+        self.update(NEW, "Succeeded");
+    }
+
+    /// The update as far as to the workers.
+    pub(crate) fn upgrade_control_plane(&mut self, control_plane_count: u32) {
         self.update(NEW, "Running");
         self.addons(NEW);
         self.job(0, false);
@@ -260,11 +390,6 @@ impl Script {
             self.retire(&old, OLD, true);
         }
         self.job(0, true);
-        self.pool(NEW);
-        self.worker("w-1", NEW);
-        self.join("w-1", NEW);
-        self.retire("w-0", OLD, false);
-        self.update(NEW, "Succeeded");
     }
 
     /// The ids of the rules that were violated, each time.

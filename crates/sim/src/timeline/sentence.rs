@@ -1,18 +1,20 @@
 //! Facts in the words of people.
 
 use super::What;
-use crate::truth::Fact;
+use crate::truth::{Fact, OwnerChange};
 
 /// A fact that people care about: what sort, the object as `Kind/name`, and the whole in a sentence. `None` for what only
 /// rules ask about. `cluster` is the `namespace/name` of the cluster that it is about.
 pub(super) fn of(fact: &Fact, cluster: &str) -> Option<(What, String, String)> {
     let name = cluster.rsplit_once('/').map_or(cluster, |(_, name)| name);
     of_cluster(fact, name)
+        .or_else(|| of_control_plane(fact))
         .or_else(|| of_update(fact))
         .or_else(|| of_machine(fact))
         .or_else(|| of_job(fact))
         .or_else(|| of_secret(fact))
         .or_else(|| of_node(fact))
+        .or_else(|| of_pod(fact))
         .or_else(|| of_addon(fact))
         .or_else(|| of_member(fact))
 }
@@ -28,12 +30,39 @@ fn of_cluster(fact: &Fact, name: &str) -> Option<(What, String, String)> {
         }
         Fact::DeletionRequested => (What::ClusterDeleting, format!("TanzuKubernetesCluster {name} is to be deleted")),
         Fact::ClusterGone => (What::ClusterGone, format!("TanzuKubernetesCluster {name} is gone")),
+        Fact::OwnerChanged { change } => {
+            let (what, text) = match change {
+                OwnerChange::Came => (What::ClusterCreated, "is created"),
+                OwnerChange::Goes => (What::ClusterDeleting, "is to be deleted"),
+                OwnerChange::Went => (What::ClusterGone, "is gone"),
+                OwnerChange::Other => return None,
+            };
+            return Some((what, format!("Cluster/{name}"), format!("Cluster {name} {text}")));
+        }
         Fact::Unreadable { object, why } => {
             return Some((What::Unreadable, object.clone(), format!("{object} cannot be read: {why}")));
         }
         _ => return None,
     };
     Some((what, format!("TanzuKubernetesCluster/{name}"), text))
+}
+
+fn of_control_plane(fact: &Fact) -> Option<(What, String, String)> {
+    let (what, name, text) = match fact {
+        Fact::ControlPlaneRequested { name, version, replicas } => {
+            let machines = if *replicas == 1 { "1 machine".to_owned() } else { format!("{replicas} machines") };
+            (What::ControlPlaneRequested, name, format!("is asked to be {version} on {machines}"))
+        }
+        Fact::ControlPlaneReached { name, version } => {
+            (What::ControlPlaneVersion, name, format!("has {version} on all machines"))
+        }
+        Fact::ControlPlaneGoes { name, gone: false } => {
+            (What::ControlPlaneDeleting, name, "is to be deleted".to_owned())
+        }
+        Fact::ControlPlaneGoes { name, gone: true } => (What::ControlPlaneGone, name, "is gone".to_owned()),
+        _ => return None,
+    };
+    Some((what, format!("KubeadmControlPlane/{name}"), format!("KubeadmControlPlane {name} {text}")))
 }
 
 fn of_update(fact: &Fact) -> Option<(What, String, String)> {
@@ -70,7 +99,14 @@ fn of_machine(fact: &Fact) -> Option<(What, String, String)> {
         Fact::MachineDeleting { machine } => {
             told(What::MachineDeleting, "Machine", machine, "is to be deleted".to_owned())
         }
-        Fact::MachineDeleted { machine, role, version } => {
+        Fact::MachineWaits { machine, reason, message } => {
+            let why = if message.is_empty() { reason } else { message };
+            told(What::MachineWaits, "Machine", machine, format!("waits before it goes: {}", one_line(why)))
+        }
+        Fact::MachineRemediated { machine } => {
+            told(What::MachineRemediated, "Machine", machine, "is to be replaced, as it is not well".to_owned())
+        }
+        Fact::MachineDeleted { machine, role, version, .. } => {
             told(What::MachineDeleted, "Machine", machine, format!("is gone; it was at {version} ({})", role.as_str()))
         }
         Fact::PoolCreated { pool, version } => {
@@ -120,16 +156,28 @@ fn of_node(fact: &Fact) -> Option<(What, String, String)> {
             (What::NodeRegistered, node, format!("Node {node} registers, its kubelet is {kubelet}"))
         }
         Fact::NodeReady { node } => (What::NodeReady, node, format!("Node {node} is ready")),
-        Fact::NodeNotReady { node } => (What::NodeNotReady, node, format!("Node {node} is not ready")),
-        Fact::NodeGone { node } => (What::NodeGone, node, format!("Node {node} is gone")),
+        Fact::NodeNotReady { node, .. } => (What::NodeNotReady, node, format!("Node {node} is not ready")),
+        Fact::NodeCordoned { node } => (What::NodeCordoned, node, format!("Node {node} takes no new pods")),
+        Fact::NodeUncordoned { node } => (What::NodeUncordoned, node, format!("Node {node} takes new pods again")),
+        Fact::NodeGone { node, .. } => (What::NodeGone, node, format!("Node {node} is gone")),
         _ => return None,
     };
     Some((what, format!("Node/{node}"), text))
 }
 
+fn of_pod(fact: &Fact) -> Option<(What, String, String)> {
+    let Fact::PodEvicted { pod, node } = fact else { return None };
+    Some((What::PodEvicted, format!("Pod/{pod}"), format!("Pod {pod} is evicted from {node}")))
+}
+
+/// The first line of a message, which may list a pod on each of the others.
+fn one_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default().trim_end_matches(':')
+}
+
 fn of_addon(fact: &Fact) -> Option<(What, String, String)> {
     match fact {
-        Fact::AddonApplied { addon, object, distribution } => {
+        Fact::AddonApplied { addon, object, distribution, .. } => {
             let of = distribution.as_ref().map(|distribution| format!(", for nodes of {distribution}"));
             let text = format!("Add-on {addon}: {object} is applied{}", of.unwrap_or_default());
             Some((What::AddonApplied, object.clone(), text))
@@ -152,6 +200,12 @@ fn of_member(fact: &Fact) -> Option<(What, String, String)> {
         Fact::MemberStarted { node } => (What::MemberStarted, node, format!("etcd on {node} has started")),
         Fact::MemberPromoted { node } => (What::MemberPromoted, node, format!("etcd on {node} counts in the quorum")),
         Fact::MemberRemoved { node, .. } => (What::MemberRemoved, node, format!("etcd on {node} is a member no more")),
+        Fact::MemberAlarmed { node, alarms } if alarms.is_empty() => {
+            (What::MemberAlarmed, node, format!("etcd on {node} complains no more"))
+        }
+        Fact::MemberAlarmed { node, alarms } => {
+            (What::MemberAlarmed, node, format!("etcd on {node} complains: {}", alarms.join(", ")))
+        }
         Fact::LeaderMoved { node } => (What::LeaderMoved, node, format!("etcd on {node} leads")),
         _ => return None,
     };

@@ -17,6 +17,16 @@ pub enum What {
     ClusterDeleting,
     /// A cluster is gone.
     ClusterGone,
+    /// The Cluster of Cluster API is there.
+    ClusterCreated,
+    /// A control plane that Cluster API rolls is asked to be of a version.
+    ControlPlaneRequested,
+    /// All machines of a control plane that Cluster API rolls have another version.
+    ControlPlaneVersion,
+    /// A control plane that Cluster API rolls is to be removed.
+    ControlPlaneDeleting,
+    /// A control plane that Cluster API rolls is gone.
+    ControlPlaneGone,
     /// An update was recorded.
     UpdateBegan,
     /// An update works on another stage.
@@ -33,6 +43,10 @@ pub enum What {
     MachineRunning,
     /// A machine is to be removed.
     MachineDeleting,
+    /// A machine that goes waits for something.
+    MachineWaits,
+    /// A machine is to be replaced, as it is not well.
+    MachineRemediated,
     /// A machine is gone.
     MachineDeleted,
     /// A pool is asked for.
@@ -59,8 +73,14 @@ pub enum What {
     NodeReady,
     /// A node is not ready any more.
     NodeNotReady,
+    /// A node takes no new pods.
+    NodeCordoned,
+    /// A node takes new pods again.
+    NodeUncordoned,
     /// A node is gone.
     NodeGone,
+    /// A pod was evicted.
+    PodEvicted,
     /// An object of an add-on was applied.
     AddonApplied,
     /// An object of an add-on is gone.
@@ -75,8 +95,12 @@ pub enum What {
     MemberRemoved,
     /// Another member of etcd leads.
     LeaderMoved,
+    /// A member of etcd raises an alarm, or no longer does.
+    MemberAlarmed,
     /// An object that should say something could not be read.
     Unreadable,
+    /// Something went wrong on purpose, or somebody did something.
+    Fault,
 }
 
 impl fmt::Display for What {
