@@ -1,8 +1,10 @@
 //! Where the API of a workload cluster can be reached from outside, and with which credentials.
 
+use std::collections::BTreeMap;
+
 use futures::future::BoxFuture;
 use windlass_api::kind::wcp::Endpoint;
-use windlass_api::name::NamespacedName;
+use windlass_api::name::{ClusterSecret, NamespacedName};
 use windlass_runtime::chance::Seed;
 
 use crate::workload::Workload;
@@ -32,6 +34,19 @@ pub trait Doors: Send + Sync {
         cluster: &'a NamespacedName,
         endpoint: &'a Endpoint,
     ) -> BoxFuture<'a, Result<String, DoorError>>;
+
+    /// What is in one of a cluster's Secrets with certificates, `tls.crt` and `tls.key`. Where nobody knocks these are texts
+    /// that stand where certificates and keys would be, and say so.
+    fn certificate(
+        &self,
+        cluster: &NamespacedName,
+        secret: ClusterSecret,
+    ) -> Result<BTreeMap<String, Vec<u8>>, DoorError> {
+        let text = |part: &str| {
+            format!("-----BEGIN STAND-IN-----\nthe {part} of {secret} of {cluster}\n-----END STAND-IN-----\n")
+        };
+        Ok(["tls.crt", "tls.key"].into_iter().map(|part| (part.to_owned(), text(part).into_bytes())).collect())
+    }
 
     /// Closes it: the cluster is gone.
     fn close(&self, cluster: &NamespacedName);

@@ -3,7 +3,9 @@
 //! ```text
 //! World ── management: ApiServer ◀── kube::Client ── management/*  infrastructure, Cluster API, bootstrap, Jobs
 //!   │
-//!   └───── workload/*: an ApiServer per workload cluster ◀── store ── kubelets, scheduler, workload controllers, etcd
+//!   ├───── workload/*: an ApiServer per workload cluster ◀── store ── kubelets, scheduler, workload controllers, etcd
+//!   │
+//!   └───── packages/*: a kapp-controller in the management cluster, and in every workload cluster that has one installed
 //! ```
 //!
 //! **Invariant**: a simulator keeps no state but objects, so that a World can be forked at any write and goes on in the same
@@ -15,11 +17,15 @@
 
 #![deny(missing_docs)]
 
+pub mod actor;
 pub mod catalogue;
 pub mod door;
 pub mod durations;
+pub mod fault;
 pub mod invariant;
+pub mod log;
 pub mod management;
+mod packages;
 pub mod program;
 pub mod timeline;
 mod truth;

@@ -1,15 +1,23 @@
 //! What runs in the pods of the management cluster: functions of this process.
 
+use std::collections::BTreeMap;
+
 use futures::future::BoxFuture;
 use windlass_api::name::NamespacedName;
 
+use crate::log::Log;
+
 /// What a container was told to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Container {
     /// The pod that it is in.
     pub pod: NamespacedName,
     /// The program and its arguments, with `$(VARIABLES)` expanded.
     pub command: Vec<String>,
+    /// Its environment.
+    pub env: BTreeMap<String, String>,
+    /// Where it writes what people read with `kubectl logs`.
+    pub log: Log,
 }
 
 /// How a container ended.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use windlass_api::name::NamespacedName;
+use windlass_apiserver::store::Backend;
 use windlass_apiserver::{ApiServer, Options};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::clock::Clock;
@@ -11,7 +12,10 @@ use windlass_runtime::clock::Clock;
 use crate::catalogue;
 use crate::door::Doors;
 use crate::durations::Durations;
+use crate::fault::{self, Actor, Disk, Faults, Faulty, Place, Scenario};
+use crate::log::{Logged, PodLog};
 use crate::management::Management;
+use crate::packages::{self, Kapp};
 use crate::program::Programs;
 use crate::timeline::Recorder;
 use crate::workload::{Workload, Workloads};
@@ -25,6 +29,8 @@ pub struct Settings {
     pub seed: Seed,
     /// How long things take in it.
     pub durations: Durations,
+    /// What goes wrong in it. Nothing costs nothing.
+    pub faults: Scenario,
 }
 
 /// Why a World could not be made.
@@ -45,7 +51,7 @@ pub enum Error {
 }
 
 /// How many draws of identities the catalogue has for itself. It takes two for the uid of each object, of which there are some
-/// fifty: with room for ten times as many, what is added to it changes no uid, and so no name, of what comes after.
+/// hundred and fifty: with room for three times as many, what is added to it changes no uid, and so no name, of what comes after.
 const DRAWS_OF_THE_CATALOGUE: u64 = 1_000;
 
 /// A simulated system. Cheap to clone: clones are the same World.
@@ -57,22 +63,31 @@ struct Inner {
     management: ApiServer,
     workloads: Workloads,
     recorder: Recorder,
+    faults: Faults,
+    disk: Option<Disk>,
 }
 
 impl World {
-    /// A World with the definitions of all kinds, the namespaces `default` and `vmware-system-tkg`, and the catalogue: images,
-    /// classes and storage classes.
+    /// A World with the definitions of all kinds, the namespaces `default`, `tkg-system` and `vmware-system-tkg`, and the
+    /// catalogue: images, classes and storage classes, and the releases that are objects of their own, with their packages.
     pub async fn new(settings: Settings) -> Result<Self, Error> {
         Self::recorded_by(settings, Recorder::new()).await
     }
 
     /// The same, with changes told to this recorder.
     pub async fn recorded_by(settings: Settings, recorder: Recorder) -> Result<Self, Error> {
-        let management = ApiServer::new(options(&settings, &recorder));
-        let workloads = Workloads::new(settings.clone(), recorder.clone());
-        let world = Self(Arc::new(Inner { settings, management, workloads, recorder }));
+        let faults = Faults::new(&settings.faults, &settings.clock, settings.seed, &recorder);
+        let disk = Disk::of(&faults);
+        let backend = disk.clone().map(|disk| Arc::new(disk) as Arc<dyn Backend>);
+        let management = ApiServer::new(Options { backend, ..options(&settings, &recorder) });
+        PodLog::serve(&management);
+        let workloads = Workloads::new(settings.clone(), recorder.clone(), faults.clone());
+        let world = Self(Arc::new(Inner { settings, management, workloads, recorder, faults, disk }));
         catalogue::furnish(&world.client()).await?;
         world.management().identities().skip_to(DRAWS_OF_THE_CATALOGUE);
+        if let Some(disk) = world.disk() {
+            disk.arm();
+        }
         Ok(world)
     }
 
@@ -87,8 +102,9 @@ impl World {
     #[must_use]
     pub fn fork_recorded_by(&self, settings: Settings, recorder: Recorder) -> Self {
         let management = self.0.management.fork(options(&settings, &recorder));
-        let workloads = self.0.workloads.fork(settings.clone(), recorder.clone());
-        Self(Arc::new(Inner { settings, management, workloads, recorder }))
+        let faults = self.0.faults.fork(&settings.faults, &settings.clock, settings.seed, &recorder);
+        let workloads = self.0.workloads.fork(settings.clone(), recorder.clone(), faults.clone());
+        Self(Arc::new(Inner { settings, management, workloads, recorder, faults, disk: None }))
     }
 
     /// The management API.
@@ -96,9 +112,35 @@ impl World {
         &self.0.management
     }
 
-    /// A client of the management API, without a socket.
+    /// A client of the management API, without a socket. Nothing that it asks goes wrong.
     pub fn client(&self) -> Client {
         Client::new(self.0.management.clone(), "default")
+    }
+
+    /// A client of the management API as this actor has it: what goes wrong for it goes wrong here.
+    pub fn client_of(&self, actor: Actor) -> Client {
+        if self.0.faults.is_empty() {
+            return self.client();
+        }
+        let server = self.0.management.clone();
+        Client::new(Faulty::new(server, self.0.faults.clone(), actor, Place::Management, "management"), "default")
+    }
+
+    /// What goes wrong in it.
+    pub fn faults(&self) -> &Faults {
+        &self.0.faults
+    }
+
+    /// The disk under its management API, if what goes wrong has to do with disks. A fork has none.
+    pub fn disk(&self) -> Option<&Disk> {
+        self.0.disk.as_ref()
+    }
+
+    /// The management API as it is now, and stays.
+    pub(crate) fn replica(&self) -> ApiServer {
+        let Settings { clock, seed, .. } = &self.0.settings;
+        let options = Options { now: clock.now_fn(), seed: seed.child("replica").0, ..Options::default() };
+        self.0.management.fork(options)
     }
 
     /// The workload clusters.
@@ -121,9 +163,14 @@ impl World {
         &self.0.settings
     }
 
+    /// Does what its scenario has a time for, as [`World::run`] does beside everything else. Does not end.
+    pub async fn run_scenario(&self) {
+        fault::run(self).await;
+    }
+
     /// Runs all simulators until `stop`.
     pub async fn run(&self, programs: Arc<dyn Programs>, doors: Arc<dyn Doors>, stop: impl Future<Output = ()>) {
-        self.run_through(self.client(), programs, doors, stop).await;
+        self.run_through(self.client_of(Actor::Simulators), programs, doors, stop).await;
     }
 
     /// The same with simulators of the management side that use this client: somebody may want to see what they ask.
@@ -134,13 +181,23 @@ impl World {
         doors: Arc<dyn Doors>,
         stop: impl Future<Output = ()>,
     ) {
-        let Settings { clock, seed, durations } = self.0.settings.clone();
-        let workloads = self.0.workloads.clone();
-        let management = Management { client, workloads, programs, doors, clock, seed, durations };
+        let Settings { clock, seed, durations, .. } = self.0.settings.clone();
+        let (workloads, faults) = (self.0.workloads.clone(), self.0.faults.clone());
+        let programs = Arc::new(Logged::new(programs, self.0.management.store().clone(), clock.clone()));
+        let packages = Kapp {
+            client: client.clone(),
+            server: self.0.management.clone(),
+            place: packages::Place::Management(workloads.clone()),
+            clock: clock.clone(),
+            seed: seed.child("management"),
+        };
+        let management = Management { client, workloads, programs, doors, clock, seed, durations, faults };
         tokio::select! {
             biased;
-            () = management.run(stop) => {}
+            () = Box::pin(management.run(stop)) => {}
             () = self.0.workloads.run() => {}
+            () = Box::pin(self.run_scenario()) => {}
+            () = Box::pin(packages.run()) => {}
         }
     }
 }

@@ -162,12 +162,12 @@ fn is_readable(stored: &Value) {
         extension: ExtensionConfig;
         machine_health: MachineHealthCheck, MachineDrainRule;
         package_values: AntreaConfig, CalicoConfig, VSphereCPIConfig, VSphereCSIConfig, KappControllerConfig;
-        packaging: Package, PackageMetadata, PackageInstall, PackageRepository;
+        packaging: App, Package, PackageMetadata, PackageInstall, PackageRepository;
         release: TanzuKubernetesRelease, OSImage, ClusterBootstrap, ClusterBootstrapTemplate;
         tanzu: TanzuKubernetesCluster;
         topology: ClusterClass;
         virtual_machine: VirtualMachineClass, VirtualMachineImage;
-        wcp: WCPCluster, WCPMachine, WCPMachineTemplate;
+        wcp: WCPCluster, WCPClusterTemplate, WCPMachine, WCPMachineTemplate;
     }
 }
 

@@ -2,7 +2,13 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
+mod behaviour;
 mod definition;
+mod faults;
+mod log;
 mod management;
+mod packages;
+mod plain;
+mod seeds;
 mod workload;
 mod world;

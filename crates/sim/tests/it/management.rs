@@ -1,6 +1,12 @@
 //! The management side: machines, pools, Jobs and their ends, in virtual time.
 
-mod stage;
+mod control_plane;
+mod drain;
+mod health;
+mod pool;
+pub mod stage;
+mod topology;
+mod trace;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -51,8 +57,8 @@ fn a_machine_goes_from_nothing_to_a_node() {
         let kubeconfig: Secret = stage.get("c-kubeconfig").await;
         assert_eq!(kubeconfig.data.unwrap()["value"].0, b"kubeconfig of default/c");
         let took = stage.elapsed_seconds();
-        // Load balancer 8-20 s, create 20-40 s, boot 45-90 s, init 40-70 s, ready 8-20 s.
-        assert!((113..=245).contains(&took), "{took} s");
+        // Load balancer 6-32 s, create 14-61 s, boot 30-139 s, init 29-99 s, ready 5-36 s: three deviations around each median.
+        assert!((84..=367).contains(&took), "{took} s");
     });
 }
 
@@ -78,23 +84,34 @@ fn a_control_plane_of_three_has_an_etcd_of_three() {
 }
 
 #[test]
-fn a_configuration_waits_for_certificates_that_it_does_not_make() {
+fn certificates_that_nobody_brought_belong_to_the_first_configuration_and_go_with_it() {
     stage(|stage| async move {
         stage.cluster_without_certificates("c").await;
         stage.control_plane_machine("c", 0).await;
+        stage.until::<Machine>("c-control-plane-0", is_available).await;
+        for secret in ["ca", "etcd", "proxy", "sa"] {
+            let secret: Secret = stage.get(&format!("c-{secret}")).await;
+            let owner = &secret.metadata.owner_references.unwrap()[0];
+            assert_eq!((owner.kind.as_str(), owner.controller), ("KubeadmConfig", Some(true)));
+        }
+        // What replaces the first machine without a thought leaves a cluster that no machine can join.
+        stage.control_plane_machine("c", 1).await;
+        stage.until::<Machine>("c-control-plane-1", is_available).await;
+        let members = stage.workload("c").members().unwrap();
+        let first = members.iter().find(|member| member.name == "c-control-plane-0").unwrap();
+        stage.workload("c").remove_member(first.id).unwrap();
+        stage.delete::<Machine>("c-control-plane-0").await;
+        stage.pass(300).await;
+        assert!(!stage.list::<Secret>().await.contains(&"c-ca".to_owned()));
+        stage.control_plane_machine("c", 2).await;
         let refused: KubeadmConfig = stage
-            .until("c-control-plane-0", |config: &KubeadmConfig| {
+            .until("c-control-plane-2", |config: &KubeadmConfig| {
                 config.status.as_ref().is_some_and(|status| !status.conditions.is_empty())
             })
             .await;
-        let condition = &refused.status.unwrap().conditions[0];
-        assert_eq!((condition.type_.as_str(), condition.status.as_str()), ("CertificatesAvailable", "False"));
-        assert_eq!(condition.message, "there is no Secret c-ca");
-        stage.pass(600).await;
-        assert_eq!(stage.list::<Secret>().await, Vec::<String>::new());
-
-        stage.certificates("c").await;
-        stage.until::<Machine>("c-control-plane-0", is_available).await;
+        let conditions = refused.status.unwrap().conditions;
+        let said = conditions.iter().find(|condition| condition.type_ == "CertificatesAvailable").unwrap();
+        assert_eq!((said.status.as_str(), said.message.as_str()), ("False", "there is no Secret c-ca"));
     });
 }
 

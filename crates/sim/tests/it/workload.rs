@@ -1,8 +1,14 @@
 //! A workload cluster: machines join, etcd keeps its quorum, pods find their nodes.
 
+mod controllers;
+mod disruption;
 mod fork;
+mod instances;
+mod leaves;
+mod packages;
 mod pods;
 mod quorum;
+mod scheduling;
 
 use std::collections::BTreeMap;
 
@@ -14,7 +20,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use windlass_api::name::{NamespacedName, NodeName};
 use windlass_apiserver::store::Range;
-use windlass_sim::workload::{Begins, Boot, Workload};
+use windlass_sim::workload::{Begins, Boot, Capacity, Workload};
 use windlass_sim::world::World;
 
 use crate::world::{in_world, minutes};
@@ -36,25 +42,44 @@ fn registration(zone: &str) -> Value {
     json!({"kubeletExtraArgs": [{"name": "node-labels", "value": format!("zone={zone}")}]})
 }
 
-fn boot(workload: &Workload, name: &str, user_data: String) -> Begins {
-    let boot = Boot {
+/// A small machine, with nothing on its disk but a kubelet.
+fn machine(name: &str, user_data: String) -> Boot {
+    Boot {
         node: NodeName::new(name).unwrap(),
         provider_id: format!("vsphere://{name}"),
         address: "10.0.0.1".to_owned(),
         kubelet: VERSION.parse().unwrap(),
+        images: Vec::new(),
+        capacity: Capacity::default(),
         user_data,
-    };
+    }
+}
+
+/// One that joins as a worker.
+fn worker(name: &str) -> Boot {
+    let document = json!({"kind": "JoinConfiguration", "nodeRegistration": registration("w")});
+    machine(name, cloud_config("/run/kubeadm/kubeadm-join-config.yaml", &[document]))
+}
+
+fn boot(workload: &Workload, name: &str, user_data: String) -> Begins {
+    let boot = machine(name, user_data);
     let begins = workload.boot(&boot).unwrap();
     assert_eq!(workload.boot(&boot).unwrap(), begins, "saying so again changes nothing");
     begins
 }
 
+/// Begins a cluster without kubeadm's add-ons, whose pods would take part in what tests count.
 fn init(workload: &Workload, name: &str) {
+    init_without(workload, name, &["addon/kube-proxy", "addon/coredns"]);
+}
+
+/// Begins a cluster, but for these phases of kubeadm.
+fn init_without(workload: &Workload, name: &str, phases: &[&str]) {
     let configuration = json!({
         "apiVersion": "kubeadm.k8s.io/v1beta2", "kind": "ClusterConfiguration", "kubernetesVersion": VERSION,
         "imageRepository": "vmware", "etcd": {"local": {"imageRepository": "vmware", "imageTag": "v3.3.15_vmware.6"}},
     });
-    let init = json!({"kind": "InitConfiguration", "nodeRegistration": registration("a")});
+    let init = json!({"kind": "InitConfiguration", "nodeRegistration": registration("a"), "skipPhases": phases});
     assert_eq!(boot(workload, name, cloud_config("/run/kubeadm/kubeadm.yaml", &[configuration, init])), Begins::Init);
 }
 
@@ -71,7 +96,7 @@ fn join_control_plane(workload: &Workload, name: &str) {
 }
 
 /// A control plane of so many machines, `cp-0` and on, and workers `w-0` and on.
-async fn grown(world: &World, control_plane: usize, workers: usize) -> Workload {
+pub async fn grown(world: &World, control_plane: usize, workers: usize) -> Workload {
     let workload = world.workloads().ensure(&cluster());
     init(&workload, "cp-0");
     for ordinal in 1..control_plane {
@@ -89,11 +114,11 @@ fn node(name: &str) -> NodeName {
     NodeName::new(name).unwrap()
 }
 
-fn power_off(workload: &Workload, name: &str) {
+pub fn power_off(workload: &Workload, name: &str) {
     workload.power_off(&node(name));
 }
 
-fn member(workload: &Workload, name: &str) -> u64 {
+pub fn member(workload: &Workload, name: &str) -> u64 {
     workload.members().unwrap().iter().find(|member| member.name == name).unwrap().id
 }
 
@@ -108,7 +133,7 @@ async fn nodes(client: &Client) -> BTreeMap<String, String> {
 }
 
 /// The pods with a label, as node and readiness.
-async fn pods(client: &Client, label: &str) -> Vec<(String, bool)> {
+pub async fn pods(client: &Client, label: &str) -> Vec<(String, bool)> {
     let api = Api::<Pod>::all(client.clone());
     let list = api.list(&ListParams::default().labels(label)).await.unwrap();
     let mut pods: Vec<(String, bool)> = list.items.iter().map(seen).collect();
@@ -122,7 +147,7 @@ fn seen(pod: &Pod) -> (String, bool) {
     (pod.spec.clone().unwrap().node_name.unwrap_or_default(), ready)
 }
 
-async fn answers(client: &Client) -> bool {
+pub async fn answers(client: &Client) -> bool {
     Api::<Node>::all(client.clone()).list(&ListParams::default()).await.is_ok()
 }
 
@@ -216,7 +241,7 @@ fn template(app: &str, image: &str, selector: &Value) -> Value {
     })
 }
 
-fn daemon_set(image: &str, strategy: &str, selector: &Value) -> Value {
+pub fn daemon_set(image: &str, strategy: &str, selector: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "proxy", "namespace": "kube-system"},
         "spec": {
@@ -226,7 +251,7 @@ fn daemon_set(image: &str, strategy: &str, selector: &Value) -> Value {
     })
 }
 
-fn deployment(image: &str, replicas: i32, selector: &Value) -> Value {
+pub fn deployment(image: &str, replicas: i32, selector: &Value) -> Value {
     json!({
         "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "dns", "namespace": "kube-system"},
         "spec": {
@@ -237,7 +262,7 @@ fn deployment(image: &str, replicas: i32, selector: &Value) -> Value {
     })
 }
 
-async fn apply(client: &Client, object: Value) {
+pub async fn apply(client: &Client, object: Value) {
     let apply = PatchParams::apply("test").force();
     if object["kind"] == "DaemonSet" {
         let api = Api::<DaemonSet>::namespaced(client.clone(), "kube-system");

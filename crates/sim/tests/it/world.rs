@@ -8,6 +8,8 @@ use jiff::Timestamp;
 use kube::Api;
 use kube::api::ListParams;
 use windlass_api::kind::cluster_api::MachineDeployment;
+use windlass_api::kind::packaging::Package;
+use windlass_api::kind::release::{ClusterBootstrapTemplate, OSImage, TanzuKubernetesRelease};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::kind::virtual_machine::{VirtualMachineClass, VirtualMachineImage};
 use windlass_runtime::chance::Seed;
@@ -15,6 +17,7 @@ use windlass_runtime::clock::Clock;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::door::{Doors, Inside};
 use windlass_sim::durations::Durations;
+use windlass_sim::fault::Scenario;
 use windlass_sim::program::{Container, Exit, Programs};
 use windlass_sim::world::{Settings, World};
 
@@ -33,7 +36,7 @@ pub fn base() -> Timestamp {
 }
 
 pub fn settings(clock: Clock) -> Settings {
-    Settings { clock, seed: Seed(7), durations: Durations::default() }
+    Settings { clock, seed: Seed(7), durations: Durations::default(), faults: Scenario::default() }
 }
 
 /// Runs a body to its end in a World where everything lives.
@@ -81,6 +84,11 @@ fn a_world_has_kinds_images_and_classes_from_the_start() {
                 "photon-k8sd-v1.16.7-vmware.1-guest.1",
                 "photon-k8sd-v1.16.8-vmware.1-guest.1",
                 "photon-k8sd-v1.17.4-vmware.1-guest.1",
+                "ubuntu-2004-k8sd-v1.24.9-vmware.1-tkg.1",
+                "ubuntu-2004-k8sd-v1.25.7-vmware.2-tkg.1",
+                "ubuntu-2004-k8sd-v1.26.5-vmware.2-tkg.1",
+                "ubuntu-2404-k8sd-v1.35.2-vmware.1-tkg.1",
+                "ubuntu-2404-k8sd-v1.36.1-vmware.1-tkg.1",
             ]
         );
         assert_eq!(
@@ -91,11 +99,21 @@ fn a_world_has_kinds_images_and_classes_from_the_start() {
             names::<k8s_openapi::api::storage::v1::StorageClass>(client.clone()).await,
             ["gc-storage-profile", "gc-storage-profile-fast"]
         );
-        assert!(
-            names::<k8s_openapi::api::core::v1::Namespace>(client.clone())
-                .await
-                .contains(&"vmware-system-tkg".to_owned())
-        );
+        let namespaces = names::<k8s_openapi::api::core::v1::Namespace>(client.clone()).await;
+        for namespace in ["tkg-system", "vmware-system-tkg"] {
+            assert!(namespaces.contains(&namespace.to_owned()), "{namespaces:?}");
+        }
+        let releases = [
+            "v1.24.9---vmware.1-tkg.1",
+            "v1.25.7---vmware.2-tkg.1",
+            "v1.26.5---vmware.2-tkg.1",
+            "v1.35.2---vmware.1-tkg.1",
+            "v1.36.1---vmware.1-tkg.1",
+        ];
+        assert_eq!(names::<TanzuKubernetesRelease>(client.clone()).await, releases);
+        assert_eq!(names::<ClusterBootstrapTemplate>(client.clone()).await, releases);
+        assert_eq!(names::<OSImage>(client.clone()).await, releases.map(|release| format!("{release}-ubuntu")));
+        assert_eq!(names::<Package>(client.clone()).await.len(), 45);
         assert!(names::<TanzuKubernetesCluster>(client.clone()).await.is_empty(), "ours are defined");
         assert!(names::<MachineDeployment>(client).await.is_empty(), "those of Cluster API are defined");
     });

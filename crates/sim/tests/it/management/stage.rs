@@ -29,6 +29,7 @@ use windlass_runtime::clock::Clock;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::door::{DoorError, Doors};
 use windlass_sim::durations::Durations;
+use windlass_sim::fault::Scenario;
 use windlass_sim::management::Management;
 use windlass_sim::program::{Container, Exit, Programs};
 use windlass_sim::workload::Workload;
@@ -59,9 +60,14 @@ pub struct Stage {
 
 /// Runs a test in virtual time.
 pub fn stage<F: Future<Output = T>, T>(body: impl FnOnce(Stage) -> F) -> T {
+    stage_with(Scenario::default(), body)
+}
+
+/// The same, with what goes wrong.
+pub fn stage_with<F: Future<Output = T>, T>(faults: Scenario, body: impl FnOnce(Stage) -> F) -> T {
     let base = "2026-01-01T00:00:00Z".parse().unwrap();
     run_virtual(Seed(7), base, |time| async move {
-        let settings = Settings { clock: time.clock, seed: time.seed, durations: Durations::default() };
+        let settings = Settings { clock: time.clock, seed: time.seed, durations: Durations::default(), faults };
         let stage = Stage::of(World::new(settings).await.unwrap());
         body(stage).await
     })
@@ -71,7 +77,7 @@ pub fn stage<F: Future<Output = T>, T>(body: impl FnOnce(Stage) -> F) -> T {
 impl Stage {
     /// Everything in the World goes on from here.
     fn of(world: World) -> Self {
-        let Settings { clock, seed, durations } = world.settings().clone();
+        let Settings { clock, seed, durations, .. } = world.settings().clone();
         let (requests, doors, programs) = (Arc::default(), Arc::<Front>::default(), Arc::<Script>::default());
         let management = Management {
             client: counted(&world, &requests),
@@ -81,10 +87,13 @@ impl Stage {
             clock: clock.clone(),
             seed,
             durations,
+            faults: world.faults().clone(),
         };
         tokio::spawn(management.run(std::future::pending()));
         let workloads = world.workloads().clone();
         tokio::spawn(async move { workloads.run().await });
+        let scenario = world.clone();
+        tokio::spawn(async move { scenario.run_scenario().await });
         let began = clock.now();
         Self { world, clock, began, requests, doors, programs }
     }
@@ -113,6 +122,10 @@ impl Stage {
     pub fn request_table(&self) -> String {
         let requests = self.requests.lock().unwrap();
         requests.iter().map(|(request, count)| format!("{count:>6} {request}")).collect::<Vec<_>>().join("\n")
+    }
+
+    pub fn now(&self) -> Timestamp {
+        self.clock.now()
     }
 
     pub fn elapsed_seconds(&self) -> i64 {
@@ -180,7 +193,7 @@ impl Stage {
         all.items.iter().map(ResourceExt::name_any).collect()
     }
 
-    async fn create(&self, object: Value) -> DynamicObject {
+    pub async fn create(&self, object: Value) -> DynamicObject {
         let object: DynamicObject = serde_json::from_value(object).unwrap();
         let types = object.types.clone().unwrap();
         let kind = ApiResource::from_gvk(&GroupVersionKind::try_from(&types).unwrap());
@@ -377,7 +390,7 @@ impl Stage {
     }
 }
 
-fn machine_spec(version: &str) -> Value {
+pub fn machine_spec(version: &str) -> Value {
     json!({"imageName": image(version), "className": "best-effort-small", "storageClass": "gc-storage-profile"})
 }
 

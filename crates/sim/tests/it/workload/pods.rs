@@ -7,7 +7,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::json;
 use windlass_apiserver::store::{ChangeKind, Key};
-use windlass_sim::workload::{Begins, Boot};
+use windlass_sim::workload::{Begins, Boot, Capacity};
 
 use super::{
     ALL, VERSION, apply, cloud_config, daemon_set, deployment, grown, join, node, nodes, on, pods, power_off, seen,
@@ -117,6 +117,8 @@ fn another_machine_of_the_same_name_is_not_taken_for_the_one_that_was_lost() {
             provider_id: "vsphere://next".to_owned(),
             address: "10.0.0.2".to_owned(),
             kubelet: VERSION.parse().unwrap(),
+            images: Vec::new(),
+            capacity: Capacity::default(),
             user_data: cloud_config("/run/kubeadm/kubeadm-join-config.yaml", &[document]),
         };
         assert_eq!(workload.boot(&next).unwrap(), Begins::Join);

@@ -1,0 +1,58 @@
+//! Volumes that are not detached.
+
+use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
+use k8s_openapi::api::storage::v1::VolumeAttachment;
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use serde_json::json;
+use windlass_api::kind::cluster_api::Machine;
+use windlass_sim::fault::{Fault, Scenario, Span, When, Whom};
+
+use super::{is_available, said};
+use crate::management::stage::{OLD, Stage, stage_with};
+
+async fn pod_with_volume(stage: &Stage) {
+    let client = stage.workload("c").client();
+    let claim = json!({
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}, "storageClassName": "any"},
+    });
+    let claims: Api<PersistentVolumeClaim> = Api::default_namespaced(client.clone());
+    claims.create(&PostParams::default(), &serde_json::from_value(claim).unwrap()).await.unwrap();
+    let pod = json!({
+        "metadata": {"name": "database"},
+        "spec": {
+            "containers": [{"name": "a", "image": "a:1"}],
+            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+        },
+    });
+    let pods: Api<Pod> = Api::default_namespaced(client);
+    pods.create(&PostParams::default(), &serde_json::from_value(pod).unwrap()).await.unwrap();
+}
+
+async fn attachments(stage: &Stage) -> usize {
+    let api: Api<VolumeAttachment> = Api::all(stage.workload("c").client());
+    api.list(&ListParams::default()).await.unwrap().items.len()
+}
+
+#[test]
+fn a_volume_that_is_not_detached_holds_its_machine_up() {
+    let fault = Fault::VolumeStays { of: Whom::named("c-workers-*") };
+    let stays = Scenario::default().and(fault, When::between(Span::default(), Span::minutes(60)));
+    stage_with(stays, |stage| async move {
+        stage.cluster("c").await;
+        stage.control_plane_machine("c", 0).await;
+        stage.until("c-control-plane-0", is_available).await;
+        stage.pool("c", 1, OLD).await;
+        stage.pass(600).await;
+        pod_with_volume(&stage).await;
+        stage.pass(60).await;
+        assert_eq!(attachments(&stage).await, 1);
+        let machine = stage.machines_of_pool().await.remove(0);
+        stage.delete::<Machine>(&machine).await;
+        stage.pass(1_500).await;
+        assert_eq!(attachments(&stage).await, 1);
+        assert!(stage.list::<Machine>().await.contains(&machine), "it waits for its volume");
+        said(&stage.world, &format!("F30: {machine} keeps its volumes"));
+    });
+}
