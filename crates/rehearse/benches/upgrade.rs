@@ -1,8 +1,8 @@
 //! What it costs to create and to upgrade a cluster in virtual time: processor time and requests, in all and for each
 //! simulated machine, and what that means for a thousand clusters.
 //!
-//! `cargo bench -p windlass-rehearse`; with `-- --traffic` it tells who asks what instead. Machines are counted as they are
-//! asked for; an upgrade makes each of them anew.
+//! `cargo bench -p windlass-rehearse`; with `-- --traffic` it tells who asks what instead, and with `-- --checker` what the
+//! timeline and all invariants cost of it. Machines are counted as they are asked for; an upgrade makes each of them anew.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,6 +20,8 @@ use windlass_rehearse::rehearsal::{self, Ended, Request, Verdict};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::durations::Durations;
+use windlass_sim::fault::Scenario;
+use windlass_sim::timeline::Recorder;
 use windlass_sim::world::{Settings, World};
 
 /// As in the binary.
@@ -36,6 +38,10 @@ fn main() {
         println!("Requests of the upgrade of 3+10\n\n{}", upgrade(&create(3, 10).world).traffic.text());
         return;
     }
+    if std::env::args().any(|argument| argument == "--checker") {
+        checker();
+        return;
+    }
     println!("{ROUNDS} rounds each; processor time in milliseconds\n");
     println!(
         "{:<14} {:>8} {:>8} {:>12} {:>10} {:>12} {:>16} {:>18}",
@@ -48,6 +54,38 @@ fn main() {
         let upgraded = rounds(|| upgrade(&start));
         report(&format!("upgrade {control_plane}+{workers}"), control_plane + workers, &upgraded);
     }
+}
+
+/// The same upgrade with a recorder that looks at nothing, and with one that looks at everything: alternating, so that both meet
+/// the same neighbours.
+fn checker() {
+    let start = create(3, 10).world;
+    let settings = start.settings().clone();
+    let unwatched = start.fork_recorded_by(settings, Recorder::blind());
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        without.push(upgrade_cpu(&unwatched));
+        with.push(upgrade_cpu(&start));
+    }
+    without.sort_unstable();
+    with.sort_unstable();
+    println!("upgrade 3+10, {ROUNDS} rounds each; processor time in milliseconds\n");
+    for (which, place) in [("best", 0), ("median", ROUNDS / 2)] {
+        let (without, with) = (without[place].as_secs_f64() * 1000.0, with[place].as_secs_f64() * 1000.0);
+        let share = 100.0 * (with - without) / with;
+        println!(
+            "{which:<8} unwatched {without:>7.1}   watched {with:>7.1}   share of timeline and rules {share:>5.1} %"
+        );
+    }
+}
+
+fn upgrade_cpu(start: &World) -> Duration {
+    const REPEATS: u32 = 10;
+    let before = cpu();
+    for _ in 0..REPEATS {
+        upgrade(start);
+    }
+    cpu().saturating_sub(before) / REPEATS
 }
 
 struct Round {
@@ -101,7 +139,14 @@ fn request(to: &str, at: Timestamp) -> Request {
 fn create(control_plane: u32, workers: u32) -> Ended {
     let founded = at("2026-01-01T00:00:00Z");
     let world = run_virtual(SEED, founded, |time| async move {
-        World::new(Settings { clock: time.clock, seed: time.seed, durations: Durations::default() }).await.unwrap()
+        World::new(Settings {
+            clock: time.clock,
+            seed: time.seed,
+            durations: Durations::default(),
+            faults: Scenario::default(),
+        })
+        .await
+        .unwrap()
     });
     let machines = |count| json!({"count": count, "class": "best-effort-xlarge", "storageClass": "gc-storage-profile"});
     let spec = json!({

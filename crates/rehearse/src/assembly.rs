@@ -5,6 +5,7 @@
 
 mod access;
 mod program;
+mod voice;
 mod webhook;
 
 use std::pin::pin;
@@ -17,7 +18,9 @@ use windlass_controller::access::{Access, KeyMaker, Workloads};
 use windlass_controller::reconcile;
 use windlass_plan::gate::Gates;
 use windlass_runtime::trace::Trace;
+use windlass_sim::actor::{self, acting};
 use windlass_sim::door::Doors;
+use windlass_sim::fault::{Faulty, Split};
 use windlass_sim::world::World;
 
 use crate::crash::{Crashes, Process};
@@ -50,7 +53,7 @@ impl Settings {
             gates: Gates::all(),
             doors: Arc::new(NoDoors),
             keys: Arc::new(StandInKeys::new(world.settings().seed)),
-            crashes: Crashes::none(),
+            crashes: Crashes::none().or_of(&world.settings().faults),
             trace: None,
         }
     }
@@ -95,7 +98,7 @@ impl Assembly {
         let client = self.client(&Crashes::none().process(Actor::Simulators));
         let doors = Arc::clone(&self.settings.doors);
         let world = self.world.run_through(client, Arc::new(programs), doors, stop.clone());
-        tokio::join!(world, self.run_controllers(stop));
+        tokio::join!(world, acting(actor::Actor::Windlass, self.run_controllers(stop)));
     }
 
     /// What a process of controllers is given that never crashes.
@@ -103,14 +106,52 @@ impl Assembly {
         self.access(&Crashes::none().process(Actor::Controllers))
     }
 
-    /// Runs the controllers, and starts them again when they have crashed.
+    /// Runs the controllers, as the scenario has it.
     async fn run_controllers(&self, stop: impl Future<Output = ()> + Clone) {
+        match self.world.faults().split() {
+            None => self.keep_running(stop).await,
+            Some(split) => self.run_split(&split, stop).await,
+        }
+    }
+
+    /// Controllers that stand still while others take over, and then go on with what they were at until they notice (F13).
+    async fn run_split(&self, split: &Split, stop: impl Future<Output = ()> + Clone) {
+        let say = |text: &str| self.world.faults().say_split(split, text);
+        let process = self.settings.crashes.process(Actor::Controllers);
+        let mut old = pin!(reconcile::run(self.access(&process), stop.clone()));
+        tokio::select! {
+            biased;
+            () = &mut old => return,
+            () = tokio::time::sleep(split.stops_after) => say("the controllers stand still"),
+        }
+        // From here on nobody polls them: their requests are under way, and they hear of nothing.
+        tokio::time::sleep(split.takeover.min(split.lasts)).await;
+        let mut new = pin!(self.keep_running(stop));
+        let alone = split.lasts.saturating_sub(split.takeover);
+        tokio::select! {
+            biased;
+            () = &mut new => return,
+            () = tokio::time::sleep(alone) => say("the controllers go on that stood still, beside those that took over"),
+        }
+        tokio::select! {
+            biased;
+            () = &mut new => return,
+            () = async { tokio::select! {
+                () = &mut old => {}
+                () = tokio::time::sleep(split.notices_after) => {}
+            } } => say("the controllers that stood still have noticed, and end"),
+        }
+        new.await;
+    }
+
+    /// Runs the controllers, and starts them again when they have crashed.
+    async fn keep_running(&self, stop: impl Future<Output = ()> + Clone) {
         loop {
             let process = self.settings.crashes.process(Actor::Controllers);
             // A crash is seen first: what has crashed makes no further step.
             tokio::select! {
                 biased;
-                () = process.died() => {}
+                cause = process.died() => self.say_crash(Actor::Controllers, &cause),
                 () = reconcile::run(self.access(&process), stop.clone()) => return,
             }
             let mut stopped = pin!(stop.clone());
@@ -122,6 +163,12 @@ impl Assembly {
         }
     }
 
+    /// Says in the timeline that a process has crashed.
+    fn say_crash(&self, actor: Actor, cause: &str) {
+        let now = self.world.settings().clock.now();
+        self.world.recorder().mark(now, "management", "", actor.as_str(), cause);
+    }
+
     /// What controllers are given on a World.
     fn access(&self, process: &Process) -> Access {
         let world = self.world.settings();
@@ -129,7 +176,7 @@ impl Assembly {
             client: self.client(process),
             workloads: Arc::new(self.workloads(process)),
             keys: Arc::clone(&self.settings.keys),
-            clock: world.clock.clone(),
+            clock: self.world.faults().clock(process.actor(), &world.clock),
             seed: world.seed.child("controllers"),
             gates: self.settings.gates.clone(),
             trace: self.settings.trace.clone(),
@@ -139,7 +186,13 @@ impl Assembly {
     /// A client of the management API for a process.
     fn client(&self, process: &Process) -> Client {
         let server = self.world.management().clone();
-        Client::new(Seam::new(server, Place::Management, process.clone(), self.traffic.clone()), "default")
+        let through = Seam::new(server, Place::Management, process.clone(), self.traffic.clone());
+        let faults = self.world.faults();
+        if faults.is_empty() {
+            return Client::new(through, "default");
+        }
+        let broken = Faulty::new(through, faults.clone(), process.actor(), Place::Management, "management");
+        Client::new(broken, "default")
     }
 
     /// The way to workload clusters for a process.

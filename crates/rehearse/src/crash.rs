@@ -1,4 +1,5 @@
-//! A crash after a chosen write (fault F01): the write is committed, and its sender never hears of it.
+//! Crashes at chosen writes. After one (fault F01), the write is committed, and its sender never hears of it; before one (F02), it
+//! is not sent. A second one (F03) hits whoever goes on.
 //!
 //! The writes of the controllers and of the upgrader are counted together, in the order in which they are answered. Removing a
 //! member of etcd is one of them. Reads, dry runs and refusals are not.
@@ -8,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
+use windlass_sim::fault::{Moment, Scenario};
 
 use crate::traffic::Actor;
 
@@ -23,13 +25,14 @@ pub struct Write {
     pub what: String,
 }
 
-/// Counts writes, and lets one of them be the last of its sender. A handle: clones count together.
+/// Counts writes, and lets chosen ones be the last of their senders. A handle: clones count together.
 #[derive(Debug, Clone, Default)]
 pub struct Crashes(Arc<Mutex<State>>);
 
 #[derive(Debug, Default)]
 struct State {
-    after: Option<u64>,
+    /// Those that are still to come.
+    points: Vec<(u64, Moment)>,
     writes: Vec<Write>,
 }
 
@@ -41,7 +44,28 @@ impl Crashes {
 
     /// Whoever makes the write of this number crashes right after it.
     pub fn after(number: u64) -> Self {
-        Self(Arc::new(Mutex::new(State { after: Some(number), writes: Vec::new() })))
+        Self::at(vec![(number, Moment::After)])
+    }
+
+    /// Whoever is about to make the write of this number crashes before.
+    pub fn before(number: u64) -> Self {
+        Self::at(vec![(number, Moment::Before)])
+    }
+
+    /// Whoever makes one of these writes crashes at it. Each point is passed once: who comes back goes on.
+    pub fn at(points: Vec<(u64, Moment)>) -> Self {
+        Self(Arc::new(Mutex::new(State { points, writes: Vec::new() })))
+    }
+
+    /// The same, or those of a scenario where nobody crashes yet.
+    #[must_use]
+    pub fn or_of(self, scenario: &Scenario) -> Self {
+        let scripted = scenario.crashes();
+        if scripted.is_empty() || !self.lock().points.is_empty() {
+            return self;
+        }
+        self.lock().points = scripted;
+        self
     }
 
     /// The writes so far.
@@ -56,7 +80,7 @@ impl Crashes {
 
     /// A process that may crash.
     pub fn process(&self, actor: Actor) -> Process {
-        Process { actor, crashes: self.clone(), died: Arc::default() }
+        Process { actor, crashes: self.clone(), died: Arc::default(), cause: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -68,6 +92,12 @@ impl State {
     fn count(&self) -> u64 {
         self.writes.last().map_or(0, |write| write.number)
     }
+
+    /// Whether somebody crashes at this write.
+    fn is_point(&mut self, number: u64, moment: Moment) -> bool {
+        let found = self.points.iter().position(|point| *point == (number, moment));
+        found.map(|index| self.points.remove(index)).is_some()
+    }
 }
 
 /// A process that may crash: the controllers together, or the program in one pod. A handle: clones are the same process.
@@ -76,6 +106,8 @@ pub struct Process {
     actor: Actor,
     crashes: Crashes,
     died: Arc<Notify>,
+    /// Why it has crashed.
+    cause: Arc<Mutex<String>>,
 }
 
 impl Process {
@@ -90,18 +122,38 @@ impl Process {
         let crashes = {
             let mut state = self.crashes.lock();
             let number = state.count() + 1;
+            let crash =
+                state.is_point(number, Moment::After).then(|| format!("F01: crash of the {} after {what}", self.actor));
             state.writes.push(Write { number, actor: self.actor, what });
-            state.after == Some(number)
+            crash
         };
-        if crashes {
-            self.died.notify_one();
+        if let Some(cause) = crashes {
+            self.die(cause);
             future::pending::<()>().await;
         }
     }
 
-    /// Resolves when the process has crashed.
-    pub async fn died(&self) {
+    /// Whether the process crashes before a write that it is about to make.
+    pub fn crashes_before(&self, what: &str) -> bool {
+        let mut state = self.crashes.lock();
+        let next = state.count() + 1;
+        let crashes = state.is_point(next, Moment::Before);
+        drop(state);
+        if crashes {
+            self.die(format!("F02: crash of the {} before {what}", self.actor));
+        }
+        crashes
+    }
+
+    fn die(&self, cause: String) {
+        *self.cause.lock().unwrap_or_else(PoisonError::into_inner) = cause;
+        self.died.notify_one();
+    }
+
+    /// Resolves when the process has crashed, with the reason in words.
+    pub async fn died(&self) -> String {
         self.died.notified().await;
+        self.cause.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
@@ -122,5 +174,16 @@ mod tests {
         assert!(controllers.died().now_or_never().is_none());
         let numbers: Vec<(u64, Actor)> = crashes.writes().iter().map(|write| (write.number, write.actor)).collect();
         assert_eq!(numbers, [(1, Actor::Controllers), (2, Actor::Upgrader), (3, Actor::Controllers)]);
+    }
+
+    #[test]
+    fn a_point_is_passed_once_and_there_may_be_several() {
+        let crashes = Crashes::at(vec![(1, Moment::Before), (1, Moment::After)]);
+        let [first, second, third] = [0; 3].map(|_| crashes.process(Actor::Controllers));
+        assert!(first.crashes_before("create a") && first.died().now_or_never().is_some());
+        assert!(!second.crashes_before("create a"));
+        assert!(second.wrote("create a".into()).now_or_never().is_none());
+        assert!(!third.crashes_before("create b") && third.wrote("create b".into()).now_or_never().is_some());
+        assert_eq!(crashes.count(), 2);
     }
 }

@@ -19,6 +19,7 @@ use windlass_api::version::KubernetesVersion;
 use windlass_plan::gate::{Gate, Gates};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
+use windlass_sim::fault::Scenario;
 use windlass_sim::invariant::Violation;
 use windlass_sim::timeline::{Event, Timeline, What};
 use windlass_sim::world::{self, World};
@@ -46,6 +47,8 @@ pub struct Request {
     pub without_gates: Vec<Gate>,
     /// How long the update may take, in its own time.
     pub deadline: Duration,
+    /// What goes wrong in the meantime.
+    pub faults: Scenario,
 }
 
 impl Request {
@@ -55,7 +58,16 @@ impl Request {
     /// The usual: all rules, and time enough.
     pub fn new(cluster: NamespacedName, to: &str, seed: Seed, at: Timestamp) -> Self {
         let (to, on_the_way_to) = (to.to_owned(), None);
-        Self { cluster, to, on_the_way_to, seed, at, without_gates: Vec::new(), deadline: Self::DEADLINE }
+        Self {
+            cluster,
+            to,
+            on_the_way_to,
+            seed,
+            at,
+            without_gates: Vec::new(),
+            deadline: Self::DEADLINE,
+            faults: Scenario::default(),
+        }
     }
 
     /// The command that rehearses the same again. A hop is rehearsed with the way that it is part of.
@@ -209,7 +221,12 @@ fn on_its_own_thread(start: &World, request: &Request, ask: Ask<'_>, crashes: Cr
     let joined = std::thread::scope(|scope| {
         let body = || {
             run_virtual(request.seed, request.at, |time| async move {
-                let settings = world::Settings { clock: time.clock, seed: time.seed, ..start.settings().clone() };
+                let settings = world::Settings {
+                    clock: time.clock,
+                    seed: time.seed,
+                    faults: request.faults.clone(),
+                    ..start.settings().clone()
+                };
                 run(start.fork(settings), request, ask, crashes).await
             })
         };
@@ -222,6 +239,7 @@ fn on_its_own_thread(start: &World, request: &Request, ask: Ask<'_>, crashes: Cr
 
 async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) -> Result<Ended, Error> {
     let gates = Gates::without(&request.without_gates);
+    let crashes = crashes.or_of(&world.settings().faults);
     let settings = Settings { gates, crashes, ..Settings::rehearsal(&world) };
     let before = world.recorder().writes();
     let assembly = Assembly::new(world, settings);

@@ -43,6 +43,9 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let asked = Asked::of(self.place, &request);
         self.traffic.count(self.process.actor(), &asked);
+        if asked.writes && self.process.crashes_before(&asked.to_string()) {
+            return Box::pin(std::future::pending());
+        }
         let answer = self.inner.call(request);
         let process = self.process.clone();
         Box::pin(async move {

@@ -17,7 +17,8 @@ use windlass_apiserver::store::Range;
 use windlass_sim::world::World;
 
 /// Resources that say how something came to be, or are the same in every World.
-const LEFT_OUT: [&str; 3] = ["events", "events.events.k8s.io", "customresourcedefinitions.apiextensions.k8s.io"];
+const LEFT_OUT: [&str; 4] =
+    ["events", "events.events.k8s.io", "customresourcedefinitions.apiextensions.k8s.io", windlass_sim::log::LOGS];
 /// Fields of any object that change with every run.
 const METADATA_LEFT_OUT: [&str; 3] = ["resourceVersion", "managedFields", "generateName"];
 

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::Serialize;
+use windlass_sim::fault::Moment;
 use windlass_sim::world::World;
 
 use crate::crash::{Crashes, Write};
@@ -93,11 +94,21 @@ impl fmt::Display for Outcome {
 
 /// Crashes an update once after each write whose number is picked, each time from the same start.
 pub fn sweep(start: &World, request: &Request, mut pick: impl FnMut(u64) -> bool) -> Result<Sweep, Error> {
+    sweep_at(start, request, |number| pick(number).then(|| vec![(number, Moment::After)]))
+}
+
+/// Crashes an update at the points that are picked for each of its writes, each time from the same start.
+pub fn sweep_at(
+    start: &World,
+    request: &Request,
+    mut pick: impl FnMut(u64) -> Option<Vec<(u64, Moment)>>,
+) -> Result<Sweep, Error> {
     let reference = rehearsal::hold(start, request, Crashes::none())?;
     let end = State::of(&reference.world);
     let mut swept = Vec::new();
-    for number in (1..=reference.writes.len() as u64).filter(|number| pick(*number)) {
-        let crashed = rehearsal::hold(start, request, Crashes::after(number))?;
+    for number in 1..=reference.writes.len() as u64 {
+        let Some(points) = pick(number) else { continue };
+        let crashed = rehearsal::hold(start, request, Crashes::at(points))?;
         // With the same seed the runs are the same until the crash, so this is the write that it was in the reference.
         let write = crashed.writes.iter().find(|write| write.number == number).cloned();
         swept.extend(write.map(|write| Crash { write, outcome: compare(&reference, &end, &crashed) }));

@@ -100,7 +100,8 @@ fn the_patch_of_the_seed_is_resolved_and_dry_run_tells_the_truth() {
 #[test]
 fn what_could_never_be_done_is_refused_with_what_could() {
     const KNOWN: &str = "v1.15.5+vmware.1-guest.1, v1.16.7+vmware.1-guest.1, v1.16.8+vmware.1-guest.1, \
-                         v1.17.4+vmware.1-guest.1";
+                         v1.17.4+vmware.1-guest.1, v1.24.9+vmware.1-tkg.1, v1.25.7+vmware.2-tkg.1, \
+                         v1.26.5+vmware.2-tkg.1, v1.35.2+vmware.1-tkg.1, v1.36.1+vmware.1-tkg.1";
     in_world(|world| async move {
         let client = guard(&world);
         created(&client, &tkc(None, Some(V16))).await.unwrap();

@@ -17,6 +17,7 @@ use windlass_controller::upgrader;
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::{Virtual, run_virtual};
 use windlass_sim::durations::Durations;
+use windlass_sim::fault::Scenario;
 use windlass_sim::world::{Settings, World};
 
 use cluster::{Crash, NEW, OLD, Site};
@@ -29,7 +30,12 @@ fn base() -> Timestamp {
 /// Runs a body in a World that has a cluster with so many control-plane machines.
 fn in_world<F: Future<Output = ()>>(machines: u32, body: impl FnOnce(Site) -> F) {
     let run = |time: Virtual| async move {
-        let settings = Settings { clock: time.clock, seed: time.seed, durations: Durations::default() };
+        let settings = Settings {
+            clock: time.clock,
+            seed: time.seed,
+            durations: Durations::default(),
+            faults: Scenario::default(),
+        };
         let world = World::new(settings).await.unwrap();
         let site = Site::new(world, machines);
         site.live(site.create()).await;

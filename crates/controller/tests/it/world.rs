@@ -20,13 +20,19 @@ use windlass_controller::access::{
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::durations::Durations;
+use windlass_sim::fault::Scenario;
 use windlass_sim::world::{Settings, World};
 
 /// Runs a test in virtual time, in a World of its own.
 pub fn in_world<F: Future<Output = ()>>(body: impl FnOnce(World) -> F) {
     let base = "2026-01-01T00:00:00Z".parse().unwrap();
     let run = run_virtual(Seed(1), base, |time| async move {
-        let settings = Settings { clock: time.clock, seed: time.seed, durations: Durations::default() };
+        let settings = Settings {
+            clock: time.clock,
+            seed: time.seed,
+            durations: Durations::default(),
+            faults: Scenario::default(),
+        };
         body(World::new(settings).await.unwrap()).await;
     });
     run.unwrap();

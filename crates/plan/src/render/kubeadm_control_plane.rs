@@ -93,10 +93,10 @@ fn spec(scope: &Scope<'_>, template: &ObjectName) -> KubeadmControlPlaneSpec {
         version: scope.target.release.kubernetes.to_string(),
         machine_template: ControlPlaneMachineTemplate {
             metadata: None,
-            spec: ControlPlaneMachineSpec { infrastructure_ref },
+            spec: ControlPlaneMachineSpec { infrastructure_ref, ..ControlPlaneMachineSpec::default() },
         },
         kubeadm_config_spec: kubeadm::control_plane(scope),
-        rollout: None,
+        ..KubeadmControlPlaneSpec::default()
     }
 }
 

@@ -32,9 +32,9 @@ pub fn control_plane(scope: &Scope<'_>, ordinal: u32, start: Start, cluster: &Ui
     let machine = MachineSpec {
         cluster_name: scope.target.cluster.name.to_string(),
         version: Some(scope.target.release.kubernetes.to_string()),
-        provider_id: None,
         bootstrap: Bootstrap { config_ref: Some(reference(bootstrap::GROUP, "KubeadmConfig")), data_secret_name: None },
         infrastructure_ref: reference(wcp::GROUP, "WCPMachine"),
+        ..MachineSpec::default()
     };
     [
         json!({

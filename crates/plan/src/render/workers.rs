@@ -82,12 +82,12 @@ fn machine(scope: &Scope<'_>, templates: &PoolTemplates) -> MachineSpec {
     MachineSpec {
         cluster_name: scope.target.cluster.name.to_string(),
         version: Some(templates.version.to_string()),
-        provider_id: None,
         bootstrap: Bootstrap {
             config_ref: Some(reference(bootstrap::GROUP, "KubeadmConfigTemplate", &templates.bootstrap)),
             data_secret_name: None,
         },
         infrastructure_ref: reference(wcp::GROUP, "WCPMachineTemplate", &templates.infrastructure),
+        ..MachineSpec::default()
     }
 }
 
@@ -119,7 +119,6 @@ pub fn deployment(scope: &Scope<'_>, pool: &PoolTarget, templates: &PoolTemplate
             metadata: Some(TemplateMetadata { labels: selected, ..TemplateMetadata::default() }),
             spec: machine(scope, templates),
         },
-        paused: None,
         rollout: Some(Rollout {
             after: None,
             strategy: Some(RolloutStrategy {
@@ -127,6 +126,7 @@ pub fn deployment(scope: &Scope<'_>, pool: &PoolTarget, templates: &PoolTemplate
                 rolling_update: Some(RollingUpdate { max_surge: Some(1.into()), max_unavailable: Some(0.into()) }),
             }),
         }),
+        ..MachineDeploymentSpec::default()
     };
     json!({
         "apiVersion": cluster_api_version(),

@@ -1,6 +1,6 @@
 //! Workload clusters of a World, as controllers reach them: without a socket.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -8,6 +8,8 @@ use futures::future::BoxFuture;
 use kube::Client;
 use windlass_api::name::NamespacedName;
 use windlass_controller::access::{ConnectError, Etcd, EtcdError, Member, WorkloadCluster, Workloads};
+use windlass_plan::inventory::Alarm;
+use windlass_sim::fault::Faulty;
 use windlass_sim::workload;
 
 use crate::crash::Process;
@@ -37,8 +39,15 @@ impl Workloads for InProcess {
         let connected = self.workloads.get(cluster).map(|workload| {
             let through = Through(workload.client());
             let seam = Seam::new(through, Place::Workload, self.process.clone(), self.traffic.clone());
+            let client = match workload.faults() {
+                faults if faults.is_empty() => Client::new(seam, "default"),
+                faults => {
+                    let (actor, name) = (self.process.actor(), cluster.to_string());
+                    Client::new(Faulty::new(seam, faults.clone(), actor, Place::Workload, &name), "default")
+                }
+            };
             let etcd = InProcessEtcd { workload, process: self.process.clone() };
-            WorkloadCluster { client: Client::new(seam, "default"), etcd: Arc::new(etcd) }
+            WorkloadCluster { client, etcd: Arc::new(etcd) }
         });
         let refusal = || ConnectError { cluster: cluster.clone(), why: "there is no such cluster".into() };
         async move { connected.ok_or_else(refusal) }.boxed()
@@ -53,12 +62,18 @@ struct InProcessEtcd {
 
 impl Etcd for InProcessEtcd {
     fn members(&self) -> BoxFuture<'_, Result<Vec<Member>, EtcdError>> {
-        let members = self.workload.members().map(|members| members.into_iter().map(member).collect());
-        async move { members.map_err(error) }.boxed()
+        async move {
+            self.answers().await;
+            let alarms = self.workload.alarms();
+            let shown = |shown| member(shown, &alarms);
+            self.workload.members().map(|members| members.into_iter().map(shown).collect()).map_err(error)
+        }
+        .boxed()
     }
 
     fn remove(&self, id: u64) -> BoxFuture<'_, Result<(), EtcdError>> {
         async move {
+            self.answers().await;
             self.workload.remove_member(id).map_err(error)?;
             self.process.wrote(format!("remove member {id:x} of etcd")).await;
             Ok(())
@@ -68,6 +83,7 @@ impl Etcd for InProcessEtcd {
 
     fn move_leader(&self, to: u64) -> BoxFuture<'_, Result<(), EtcdError>> {
         async move {
+            self.answers().await;
             self.workload.move_leader(to).map_err(error)?;
             self.process.wrote(format!("move the leadership of etcd to {to:x}")).await;
             Ok(())
@@ -76,10 +92,24 @@ impl Etcd for InProcessEtcd {
     }
 }
 
-fn member(member: workload::Member) -> Member {
+impl InProcessEtcd {
+    /// Waits for as long as etcd takes for an answer: no time at all, unless something is wrong with it.
+    async fn answers(&self) {
+        let delay = self.workload.faults().etcd_delay(self.workload.name());
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+    }
+}
+
+fn member(member: workload::Member, alarms: &BTreeMap<u64, BTreeSet<workload::Alarm>>) -> Member {
     let workload::Member { id, name, learner, healthy, leader, version } = member;
-    // Its etcd raises no alarm: it has room for everything, and loses nothing.
-    Member { id, name, learner, healthy, leader, version, alarms: BTreeSet::new() }
+    let alarm = |alarm: &workload::Alarm| match alarm {
+        workload::Alarm::NoSpace => Alarm::NoSpace,
+        workload::Alarm::Corrupt => Alarm::Corrupt,
+    };
+    let alarms = alarms.get(&id).into_iter().flatten().map(alarm).collect();
+    Member { id, name, learner, healthy, leader, version, alarms }
 }
 
 fn error(workload::EtcdError(why): workload::EtcdError) -> EtcdError {

@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use tracing::instrument::WithSubscriber;
 use windlass_controller::upgrader::{self, Arguments, UpgraderAccess};
+use windlass_sim::actor::{self, acting};
 use windlass_sim::program::{Container, Exit, Programs};
 
 use super::Assembly;
+use super::voice::Voice;
 use crate::crash::Process;
 use crate::traffic::Actor;
 
@@ -29,10 +32,11 @@ impl Upgraders {
     }
 
     fn access(&self, process: &Process) -> UpgraderAccess {
+        let world = &self.assembly.world;
         UpgraderAccess {
             client: self.assembly.client(process),
             workloads: Arc::new(self.assembly.workloads(process)),
-            clock: self.assembly.world.settings().clock.clone(),
+            clock: world.faults().clock(process.actor(), &world.settings().clock),
         }
     }
 }
@@ -49,16 +53,26 @@ impl Programs for Upgraders {
         };
         let process = self.assembly.settings.crashes.process(Actor::Upgrader);
         let access = self.access(&process);
-        async move {
-            tokio::select! {
+        let log = container.log.clone();
+        let assembly = self.assembly.clone();
+        let runs = async move {
+            let exit = tokio::select! {
                 biased;
-                () = process.died() => Exit { code: KILLED, message: "killed".into() },
+                cause = process.died() => {
+                    assembly.say_crash(Actor::Upgrader, &cause);
+                    Exit { code: KILLED, message: "killed".into() }
+                }
                 ended = upgrader::run(&access, &arguments) => match ended {
                     Ok(done) => Exit { code: 0, message: done.to_string() },
                     Err(why) => Exit { code: 1, message: why.report() },
                 },
+            };
+            // Who is killed has no last words.
+            if exit.code != KILLED {
+                log.write(&exit.message);
             }
-        }
-        .boxed()
+            exit
+        };
+        acting(actor::Actor::Upgrader, runs.with_subscriber(Voice::new(container.log))).boxed()
     }
 }

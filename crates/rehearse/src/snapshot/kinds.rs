@@ -27,20 +27,26 @@ const MANAGEMENT: [Row; 18] = [
 ];
 
 /// What nodes and add-ons are made of. An add-on of another kind would be applied once more in a rehearsal.
-const WORKLOAD: [Row; 14] = [
+const WORKLOAD: [Row; 20] = [
     ("", "v1", "Namespace", "namespaces"),
     ("", "v1", "Node", "nodes"),
     ("", "v1", "Pod", "pods"),
     ("", "v1", "ConfigMap", "configmaps"),
     ("", "v1", "Secret", "secrets"),
+    ("", "v1", "PersistentVolumeClaim", "persistentvolumeclaims"),
     ("", "v1", "Service", "services"),
     ("", "v1", "ServiceAccount", "serviceaccounts"),
     ("apps", "v1", "DaemonSet", "daemonsets"),
     ("apps", "v1", "Deployment", "deployments"),
     ("apps", "v1", "ReplicaSet", "replicasets"),
+    ("apps", "v1", "StatefulSet", "statefulsets"),
+    ("apps", "v1", "ControllerRevision", "controllerrevisions"),
+    ("batch", "v1", "Job", "jobs"),
     ("policy", "v1", "PodDisruptionBudget", "poddisruptionbudgets"),
     ("rbac.authorization.k8s.io", "v1", "ClusterRole", "clusterroles"),
     ("rbac.authorization.k8s.io", "v1", "ClusterRoleBinding", "clusterrolebindings"),
+    ("rbac.authorization.k8s.io", "v1", "Role", "roles"),
+    ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
     ("storage.k8s.io", "v1", "StorageClass", "storageclasses"),
 ];
 

@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 mod crashes;
+mod faults;
 mod gates;
 mod hops;
+mod releases;
 mod sameness;
 mod snapshots;
 mod start;

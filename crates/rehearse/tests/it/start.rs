@@ -10,6 +10,7 @@ use windlass_rehearse::rehearsal::{self, Ended, Request, Verdict};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::durations::Durations;
+use windlass_sim::fault::Scenario;
 use windlass_sim::world::{Settings, World};
 
 pub const SEED: Seed = Seed(1);
@@ -76,7 +77,12 @@ spec:
 /// A World without clusters.
 pub fn empty() -> World {
     run_virtual(SEED, founded(), |time| async move {
-        let settings = Settings { clock: time.clock, seed: time.seed, durations: Durations::default() };
+        let settings = Settings {
+            clock: time.clock,
+            seed: time.seed,
+            durations: Durations::default(),
+            faults: Scenario::default(),
+        };
         World::new(settings).await.unwrap()
     })
     .unwrap()

@@ -52,7 +52,15 @@ fn upgraded(start: &Ended, golden: &str) -> Ended {
         ["kube-system/kube-proxy-v1.16.7---vmware.1-guest.1"],
         "the old one is not needed any more"
     );
+    assert!(said(&ended).contains("the control plane is at v1.16.7"), "{}", said(&ended));
     ended
+}
+
+/// What the upgrader has said, as its pod's log has it.
+fn said(ended: &Ended) -> String {
+    let everything = Range { namespace: None, after: None, limit: 0 };
+    let logs = ended.world.management().store().list(windlass_sim::log::LOGS, everything, |_| true);
+    logs.entries.iter().map(|entry| entry.to_value("", "").to_string()).collect()
 }
 
 fn kube_proxies(ended: &Ended) -> Vec<String> {

@@ -10,6 +10,7 @@ use windlass_rehearse::snapshot::{RestoreError, Snapshot};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::durations::Durations;
+use windlass_sim::fault::Scenario;
 use windlass_sim::world::{Settings, World};
 
 use crate::client::Connection;
@@ -109,7 +110,12 @@ fn along(way: &Way, mut world: World, request: &Request) -> Result<Vec<Rehearsal
 /// A World with what was read in it. Nothing runs there.
 pub fn restore(snapshot: &Snapshot, seed: Seed) -> Result<World, Error> {
     let restored = run_virtual(seed, snapshot.taken_at, |time| async move {
-        let settings = Settings { clock: time.clock, seed: time.seed, durations: Durations::default() };
+        let settings = Settings {
+            clock: time.clock,
+            seed: time.seed,
+            durations: Durations::default(),
+            faults: Scenario::default(),
+        };
         snapshot.world(settings).await
     });
     restored.map_err(Error::Runtime)?.map_err(Error::Restore)

@@ -60,6 +60,7 @@ topics![
     apply,
     auth,
     cli["--speed", "600"],
+    cluster_api["--speed", "600"],
     create,
     definitions,
     delete,
@@ -165,6 +166,7 @@ impl Session {
             .env_clear()
             .env("PATH", path())
             .env("KUBECONFIG", &self.kubeconfig)
+            .env("EXAMPLES", Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/examples"))
             .env("HOME", &home)
             .env("TMPDIR", &home)
             .env("TZ", "UTC")

@@ -12,10 +12,11 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tower::Service;
 use windlass_api::kind::wcp::Endpoint;
-use windlass_api::name::NamespacedName;
+use windlass_api::name::{ClusterSecret, NamespacedName};
 use windlass_apiserver::Body;
 use windlass_apiserver::listen::kubeconfig::Kubeconfig;
 use windlass_apiserver::listen::{Limits, Listener, serve};
+use windlass_controller::access::KeyMaker as _;
 use windlass_sim::door::{DoorError, Doors};
 use windlass_sim::workload::Workload;
 
@@ -102,6 +103,15 @@ impl Doors for Listening {
         Box::pin(std::future::ready(self.kubeconfig_of(cluster, endpoint)))
     }
 
+    fn certificate(
+        &self,
+        cluster: &NamespacedName,
+        secret: ClusterSecret,
+    ) -> Result<BTreeMap<String, Vec<u8>>, DoorError> {
+        let made = self.authorities.make(cluster, secret);
+        made.map_err(|error| DoorError { cluster: cluster.clone(), why: error.to_string() })
+    }
+
     fn close(&self, cluster: &NamespacedName) {
         self.open().remove(cluster);
         self.authorities.forget(cluster);
@@ -127,6 +137,11 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
+        if request.uri().path() == "/version"
+            && let Some(answer) = self.0.version_answer()
+        {
+            return Box::pin(std::future::ready(Ok(answer)));
+        }
         if self.0.answers() {
             return Box::pin(self.0.server().clone().call(request));
         }

@@ -13,6 +13,7 @@ use windlass_rehearse::crash::Crashes;
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::{Virtual, run_paced};
 use windlass_sim::durations::Durations;
+use windlass_sim::fault::Scenario;
 use windlass_sim::timeline::Recorder;
 use windlass_sim::world::{self, World};
 
@@ -67,7 +68,12 @@ async fn live(
     ready: oneshot::Sender<Result<ApiServer, world::Error>>,
     stopped: oneshot::Receiver<()>,
 ) {
-    let settings = world::Settings { clock: time.clock, seed: time.seed, durations: Durations::default() };
+    let settings = world::Settings {
+        clock: time.clock,
+        seed: time.seed,
+        durations: Durations::default(),
+        faults: Scenario::default(),
+    };
     let world = match World::recorded_by(settings, Recorder::remembering(EVENTS_MAX)).await {
         Ok(world) => world,
         Err(error) => {

@@ -1,0 +1,135 @@
+//! Updates in which something goes wrong: they end as they should, and nothing is violated on the way.
+
+use serde_json::json;
+use windlass_rehearse::rehearsal::{Rehearsal, Request, Verdict, rehearse};
+use windlass_rehearse::sweep::{Sweep, sweep_at};
+use windlass_sim::fault::{
+    Action, Actor, EtcdFault, Fault, Loss, Moment, Requests, Scenario, Skew, Span, WatchEnd, When, Whom,
+};
+use windlass_sim::timeline::What;
+
+use crate::start::{self, TO};
+
+fn check(swept: &Sweep) {
+    assert_eq!(swept.reference.verdict, Verdict::Reached { distribution: TO.into() });
+    assert!(!swept.crashes.is_empty());
+    assert_eq!(swept.failures().count(), 0, "of {} writes\n{swept}", swept.writes);
+}
+
+#[test]
+fn an_upgrade_survives_a_crash_before_any_of_its_writes() {
+    let start = &start::one_and_one().world;
+    check(&sweep_at(start, &start::update(), |number| Some(vec![(number, Moment::Before)])).unwrap());
+}
+
+#[test]
+fn an_upgrade_survives_two_crashes_in_a_row() {
+    let start = &start::one_and_one().world;
+    // After the write, and then before or after the next one, in turns.
+    let points = |number: u64| {
+        let second = if number.is_multiple_of(2) { Moment::Before } else { Moment::After };
+        number.is_multiple_of(3).then(|| vec![(number, Moment::After), (number + 1, second)])
+    };
+    check(&sweep_at(start, &start::update(), points).unwrap());
+}
+
+fn with(faults: Scenario) -> Rehearsal {
+    let request = Request { faults, ..start::update() };
+    rehearse(&start::one_and_one().world, &request).unwrap()
+}
+
+fn marks(rehearsal: &Rehearsal) -> Vec<String> {
+    let faults = rehearsal.timeline.events.iter().filter(|event| event.what == What::Fault);
+    faults.map(|event| event.text.clone()).collect()
+}
+
+/// It is reached all the same, with the machines that it takes, and the timeline says what bit.
+fn survives(faults: Scenario, said: &str) -> Rehearsal {
+    let rehearsal = with(faults);
+    assert_eq!(rehearsal.verdict, Verdict::Reached { distribution: TO.into() }, "{rehearsal}");
+    assert!(rehearsal.violations.is_empty(), "{rehearsal}");
+    assert_eq!(rehearsal.machines.len(), 4, "two come and two go\n{rehearsal}");
+    assert!(marks(&rehearsal).iter().any(|mark| mark.contains(said)), "{said} is not in {:#?}", marks(&rehearsal));
+    rehearsal
+}
+
+#[test]
+fn controllers_that_stood_still_do_no_harm_beside_those_that_took_over() {
+    for after in [1, 120, 600] {
+        let fault = Fault::SplitLeadership { takeover: Span::seconds(20), notices_after: Span::seconds(30) };
+        let when = When::between(Span::seconds(after), Span::seconds(after + 60));
+        let rehearsal = survives(Scenario::default().and(fault, when), "F13: the controllers stand still");
+        let marks = marks(&rehearsal);
+        assert!(marks.iter().any(|mark| mark.contains("go on that stood still")), "{marks:?}");
+    }
+}
+
+#[test]
+fn an_upgrade_survives_what_the_management_api_does_to_its_clients() {
+    let writes = || Requests::to("write", "*").by(Actor::Controllers);
+    let often = When::chance(0.2);
+    let refused = Fault::Refusal { on: writes(), code: 503, retry_after_seconds: None };
+    survives(Scenario::default().and(refused, often), "F04: ");
+    let lost = Fault::LostAnswer { on: writes(), instead: Loss::GatewayTimeout };
+    survives(Scenario::default().and(lost, often), "F05: ");
+    survives(Scenario::default().and(Fault::Repetition { on: writes() }, often), "F06: ");
+    let slow =
+        Fault::Delay { on: Requests::default().by(Actor::Upgrader), least: Span::default(), most: Span::seconds(20) };
+    survives(Scenario::of(slow), "F07: ");
+    let dropped = Fault::WatchEnds {
+        on: Requests::default().by(Actor::Controllers),
+        how: WatchEnd::Expired,
+        after: Span::seconds(30),
+    };
+    survives(Scenario::default().and(dropped, When::times(20)), "F08: ");
+    let lag = Fault::Lag { on: Requests::default().by(Actor::Controllers), by: Span::seconds(3) };
+    survives(Scenario::of(lag), "F11: ");
+}
+
+#[test]
+fn an_upgrade_survives_wrong_clocks_and_any_order() {
+    let clock =
+        Fault::WrongClock { actor: Actor::Controllers, how: Skew::Step { by: jiff::SignedDuration::from_hours(1) } };
+    survives(Scenario::of(clock), "F15: ");
+    survives(Scenario::of(Fault::AnyOrder {}), "F16: ");
+}
+
+#[test]
+fn an_alarm_of_etcd_keeps_the_control_plane_as_it_is() {
+    let fault = Fault::Etcd { of: Whom::default(), how: EtcdFault::Corrupt };
+    let rehearsal = with(Scenario::of(fault));
+    assert!(!matches!(rehearsal.verdict, Verdict::Reached { .. }), "{rehearsal}");
+    assert!(rehearsal.machines.is_empty() && rehearsal.violations.is_empty(), "{rehearsal}");
+}
+
+fn wish(at: Span, version: &str) -> Scenario {
+    let action = Action::Patch {
+        cluster: None,
+        api_version: "run.tanzu.vmware.com/v1alpha1".into(),
+        kind: "TanzuKubernetesCluster".into(),
+        name: "default/my-tkc".into(),
+        patch: json!({"spec": {"distribution": {"version": version, "fullVersion": null}}}),
+    };
+    Scenario::default().then(at, action)
+}
+
+#[test]
+fn a_change_that_is_taken_back_soon_leaves_a_whole_cluster() {
+    for seconds in [2, 6, 30, 120, 300] {
+        survives(wish(Span::seconds(seconds), "v1.15.5"), "a cluster is never taken back to an older version");
+    }
+}
+
+#[test]
+fn another_wish_in_the_middle_of_an_update_waits_for_its_end() {
+    let rehearsal = with(wish(Span::seconds(120), "v1.17.4"));
+    assert!(rehearsal.violations.is_empty(), "{rehearsal}");
+    assert_eq!(
+        marks(&rehearsal),
+        ["a user changes TanzuKubernetesCluster default/my-tkc: TanzuKubernetesCluster/my-tkc"]
+    );
+    let events = &rehearsal.timeline.events;
+    let reached = events.iter().filter(|event| event.what == What::ClusterVersion);
+    let reached: Vec<&str> = reached.map(|event| event.text.rsplit(" has ").next().unwrap_or_default()).collect();
+    assert_eq!(reached.first().copied(), Some(&*format!("{TO} on all machines")), "{rehearsal}");
+}
