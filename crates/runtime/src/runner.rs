@@ -24,7 +24,7 @@ use crate::chance::Seed;
 use crate::clock::Clock;
 use crate::key::Key;
 use crate::trace::Trace;
-use crate::watch::{Object, Watch};
+use crate::watch::{Change, Object, Watch};
 
 mod context;
 mod engine;
@@ -149,9 +149,21 @@ impl<K: Object> Runner<K> {
     }
 
     /// Also looks at the objects that `map` names when something else changes. It is called with what that was before,
-    /// too, and with what is gone.
+    /// too, and with what is gone: both owners of an object that changes hands are concerned.
     #[must_use]
-    pub fn watches<O: Object>(mut self, watch: Watch<O>, map: impl Fn(&O) -> Vec<Key> + Send + 'static) -> Self {
+    pub fn watches<O: Object>(self, watch: Watch<O>, map: impl Fn(&O) -> Vec<Key> + Send + 'static) -> Self {
+        self.watches_changes(watch, move |change| {
+            [change.before, change.after].into_iter().flatten().flat_map(&map).collect()
+        })
+    }
+
+    /// The same where it depends on what has changed who is concerned.
+    #[must_use]
+    pub fn watches_changes<O: Object>(
+        mut self,
+        watch: Watch<O>,
+        map: impl Fn(Change<'_, O>) -> Vec<Key> + Send + 'static,
+    ) -> Self {
         let (index, name) = (self.watches.len(), watch.name());
         // Named by what it watches, so that adding another watch does not change the jitter of this one.
         let jitter = self.options.seed.child(&self.name).stream(&format!("watch {name}"));

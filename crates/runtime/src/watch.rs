@@ -35,6 +35,15 @@ impl<K> Object for K where
 {
 }
 
+/// What a watch saw of one object: what it was, if it was there before, and what it is, if it still is.
+#[derive(Debug)]
+pub struct Change<'a, K> {
+    /// Before.
+    pub before: Option<&'a K>,
+    /// Now.
+    pub after: Option<&'a K>,
+}
+
 /// A watch that is about to be given to a [`Runner`](crate::runner::Runner), which then feeds its cache. Managed fields
 /// are left out: they are up to half of an object, and no reconciler decides by them.
 pub struct Watch<K: Resource> {
@@ -94,7 +103,7 @@ impl<K: Object> Watch<K> {
     /// The watch as a stream that never ends, of what it saw and which keys that concerns.
     pub(crate) fn observe<M>(self, map: M, backoff: Backoff, jitter: Chance) -> BoxStream<'static, Observed>
     where
-        M: Fn(&K) -> Vec<Key> + Send + 'static,
+        M: Fn(Change<'_, K>) -> Vec<Key> + Send + 'static,
     {
         let api = match &self.namespace {
             Some(namespace) => Api::namespaced_with(self.client, namespace, &self.kind),
@@ -138,7 +147,7 @@ struct Observer<K: Object, M> {
     pause: Option<Duration>,
 }
 
-impl<K: Object, M: Fn(&K) -> Vec<Key>> Observer<K, M> {
+impl<K: Object, M: Fn(Change<'_, K>) -> Vec<Key>> Observer<K, M> {
     async fn next(&mut self) -> Observed {
         loop {
             if let Some(pause) = self.pause.take() {
@@ -174,14 +183,13 @@ impl<K: Object, M: Fn(&K) -> Vec<Key>> Observer<K, M> {
             Ok(object) => {
                 let (key, revision, object) = (Key::of(&object), revision(object.meta()), Arc::new(object));
                 let before = self.cache.apply(key.clone(), Arc::clone(&object), revision);
-                // Both owners of an object that changes hands are concerned.
-                let keys = self.concerned([before.as_ref(), Some(&object)]);
+                let keys = self.concerned(before.as_ref(), Some(&object));
                 Observed { what: Sight::Applied { key, revision }, keys }
             }
             Err(unreadable) => {
                 let (key, revision) = (unreadable.key(), revision(&unreadable.metadata));
                 let before = self.cache.spoil(key.clone(), unreadable.why.clone(), revision);
-                let keys = self.concerned([before.as_ref()]);
+                let keys = self.concerned(before.as_ref(), None);
                 Observed { what: Sight::Unreadable { key, why: unreadable.why }, keys }
             }
         }
@@ -190,7 +198,7 @@ impl<K: Object, M: Fn(&K) -> Vec<Key>> Observer<K, M> {
     fn delete(&mut self, object: &Guarded<K>) -> Observed {
         let (key, revision) = (Key::of(object), revision(object.meta()));
         let before = self.cache.delete(&key, revision);
-        let keys = self.concerned([before.as_ref()]);
+        let keys = self.concerned(before.as_ref(), None);
         Observed { what: Sight::Deleted { key, revision }, keys }
     }
 
@@ -212,11 +220,11 @@ impl<K: Object, M: Fn(&K) -> Vec<Key>> Observer<K, M> {
         for object in &now {
             let old = before.get(&Key::of(&**object));
             if old.is_none_or(|old| old.meta().resource_version != object.meta().resource_version) {
-                keys.extend(self.concerned([old, Some(object)]));
+                keys.extend(self.concerned(old, Some(object)));
             }
         }
         for (_, gone) in before.iter().filter(|(key, _)| self.cache.get(key).is_none()) {
-            keys.extend(self.concerned([Some(gone)]));
+            keys.extend(self.concerned(Some(gone), None));
         }
         Observed { what: Sight::Listed { objects: now.len(), revision, unreadable }, keys }
     }
@@ -237,8 +245,8 @@ impl<K: Object, M: Fn(&K) -> Vec<Key>> Observer<K, M> {
         self.events = watcher::watcher(self.api.clone(), self.config.clone()).boxed();
     }
 
-    fn concerned<const N: usize>(&self, objects: [Option<&Arc<K>>; N]) -> Vec<Key> {
-        objects.into_iter().flatten().flat_map(|object| (self.map)(object)).collect()
+    fn concerned(&self, before: Option<&Arc<K>>, after: Option<&Arc<K>>) -> Vec<Key> {
+        (self.map)(Change { before: before.map(|object| &**object), after: after.map(|object| &**object) })
     }
 }
 

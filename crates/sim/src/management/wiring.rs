@@ -20,7 +20,7 @@ use windlass_api::label;
 use windlass_runtime::cache::Cache;
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::{Options, Runner};
-use windlass_runtime::watch::Watch;
+use windlass_runtime::watch::{Change, Watch};
 
 use super::context::{Caches, belonging, cluster_name, deleting, is_control_plane};
 use super::kubeadm_control_plane::Components;
@@ -126,7 +126,7 @@ impl Watches {
             let caches = caches.clone();
             move |meta: &ObjectMeta| concerned(&caches, meta)
         };
-        let (by_cluster, by_secret) = (with(of_cluster), with(of_secret));
+        let (by_cluster, by_secret) = (caches.clone(), with(of_secret));
         let by_machine = {
             let caches = caches.clone();
             move |machine: &Machine| of_machine(machine).into_iter().chain(health_checks(&caches, machine)).collect()
@@ -143,7 +143,7 @@ impl Watches {
         let (by_image, by_machine_class, by_storage_class) =
             (with(of_catalogue), with(of_catalogue), with(of_catalogue));
         Runner::concerning("management", self.machine_deployments, options, by_deployment)
-            .watches(self.clusters, move |cluster| by_cluster(&cluster.metadata))
+            .watches_changes(self.clusters, move |change| of_cluster(&by_cluster, &change))
             .watches(self.cluster_infrastructures, move |part| by_cluster_infrastructure(&part.metadata))
             .watches(self.machine_sets, |set| of_machine_set(&set.metadata))
             .watches(self.control_planes, move |control_plane| by_control_plane(&control_plane.metadata))
@@ -212,9 +212,17 @@ fn sibling(subject: Subject, meta: &ObjectMeta, name: &str) -> Key {
     subject.key(meta.namespace.as_deref(), name)
 }
 
-/// All that belongs to a Cluster waits for it, is held by its pause, and goes with it.
-fn of_cluster(caches: &Caches, meta: &ObjectMeta) -> Vec<Key> {
+/// A Cluster concerns itself, and who makes it from a class. All that belongs to it waits for it, is held by its pause, and goes
+/// with it; that the Cluster sums it up concerns none of that.
+fn of_cluster(caches: &Caches, change: &Change<'_, Cluster>) -> Vec<Key> {
+    let Some(cluster) = change.after.or(change.before) else { return Vec::new() };
+    let meta = &cluster.metadata;
     let mut keys = vec![itself(Subject::Cluster, meta), itself(Subject::Topology, meta)];
+    if let (Some(before), Some(after)) = (change.before, change.after)
+        && means(before) == means(after)
+    {
+        return keys;
+    }
     keys.extend(members(Subject::KubeadmControlPlane, &caches.control_planes, meta, |_| true));
     let checks = caches.health_checks.list_in(meta.namespace.as_deref().unwrap_or_default());
     let checks = checks.iter().filter(|check| Some(&check.spec.cluster_name) == meta.name.as_ref());
@@ -226,6 +234,13 @@ fn of_cluster(caches: &Caches, meta: &ObjectMeta) -> Vec<Key> {
     keys.extend(members(Subject::Bootstrap, &caches.bootstraps, meta, |_| true));
     keys.extend(members(Subject::MachineInfrastructure, &caches.machine_infrastructures, meta, |_| true));
     keys
+}
+
+/// What a Cluster means to those who belong to it: what it asks for, what it is called, whether it goes, and how far it got once.
+fn means(cluster: &Cluster) -> impl PartialEq {
+    let ObjectMeta { generation, deletion_timestamp, labels, annotations, .. } = &cluster.metadata;
+    let reached = cluster.status.as_ref().and_then(|status| status.initialization.as_ref());
+    (generation, deletion_timestamp, labels, annotations, reached)
 }
 
 /// The Cluster that an object says it belongs to: by that it is found.
