@@ -49,6 +49,8 @@ pub struct Request {
     pub deadline: Duration,
     /// What goes wrong in the meantime.
     pub faults: Scenario,
+    /// The file that says so, as the command is told of it that rehearses the same again.
+    pub faults_file: Option<String>,
 }
 
 impl Request {
@@ -67,6 +69,7 @@ impl Request {
             without_gates: Vec::new(),
             deadline: Self::DEADLINE,
             faults: Scenario::default(),
+            faults_file: None,
         }
     }
 
@@ -79,6 +82,7 @@ impl Request {
             words.push(format!("--namespace {namespace}"));
         }
         words.extend(self.without_gates.iter().map(|gate| format!("--without-gate {gate}")));
+        words.extend(self.faults_file.iter().map(|file| format!("--scenario {file}")));
         words.join(" ")
     }
 }
@@ -296,19 +300,23 @@ fn machines(events: &[Event]) -> Vec<MachineChange> {
 mod tests {
     use super::*;
 
-    fn check(cluster: &str, gates: &[Gate], line: &str) {
+    fn check(cluster: &str, gates: &[Gate], file: Option<&str>, line: &str) {
         let at = "2026-01-01T00:00:00Z".parse().unwrap();
         let mut request = Request::new(cluster.parse().unwrap(), "v1.16.7", Seed(7), at);
         request.without_gates = gates.to_vec();
+        request.faults_file = file.map(str::to_owned);
         assert_eq!(request.replay(), line);
     }
 
     #[test]
     fn a_rehearsal_can_be_asked_for_again_in_one_line() {
-        check("default/my-tkc", &[], "windlass rehearse my-tkc --to v1.16.7 --seed 7");
+        check("default/my-tkc", &[], None, "windlass rehearse my-tkc --to v1.16.7 --seed 7");
+        let line = "windlass rehearse my-tkc --to v1.16.7 --seed 7 --scenario bad-day.yaml";
+        check("default/my-tkc", &[], Some("bad-day.yaml"), line);
         check(
             "team-a/my-tkc",
             &[Gate::WorkerOrder, Gate::PackagesFirst],
+            None,
             "windlass rehearse my-tkc --to v1.16.7 --seed 7 --namespace team-a --without-gate worker-order --without-gate packages-first",
         );
     }

@@ -7,6 +7,7 @@ mod error;
 mod output;
 mod progress;
 mod release;
+mod scenario;
 mod snapshot;
 mod state;
 mod wait;

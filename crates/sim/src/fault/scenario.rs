@@ -74,11 +74,14 @@ pub struct When {
 /// A file that is no scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// It cannot be read.
-    #[error("read the scenario")]
-    Read(#[source] Box<serde_saphyr::Error>),
+    /// It is not written as one.
+    #[error("it is not written as a scenario: {why}")]
+    Read {
+        /// What is wrong, and where.
+        why: String,
+    },
     /// It says something that cannot be.
-    #[error("the scenario cannot be: {why}")]
+    #[error("it says what cannot be: {why}")]
     Senseless {
         /// Why not.
         why: String,
@@ -88,7 +91,7 @@ pub enum ScenarioError {
 impl Scenario {
     /// Reads a file.
     pub fn from_yaml(text: &str) -> Result<Self, ScenarioError> {
-        let read: Self = serde_saphyr::from_str(text).map_err(|source| ScenarioError::Read(Box::new(source)))?;
+        let read: Self = serde_saphyr::from_str(text).map_err(|error| ScenarioError::Read { why: told(&error) })?;
         match read.senseless() {
             Some(why) => Err(ScenarioError::Senseless { why }),
             None => Ok(read),
@@ -159,6 +162,12 @@ impl Scenario {
     }
 }
 
+/// What is wrong with a file, in one line: the error itself repeats it below a picture of the place.
+fn told(error: &serde_saphyr::Error) -> String {
+    let cause = std::error::Error::source(error).map(ToString::to_string);
+    cause.unwrap_or_else(|| error.to_string().lines().next().unwrap_or_default().to_owned())
+}
+
 impl When {
     /// The one of this number only.
     pub fn nth(number: u64) -> Self {
@@ -222,8 +231,7 @@ infrastructure:
 
     fn check(text: &str, why: &str) {
         let error = Scenario::from_yaml(text).unwrap_err();
-        let source = std::error::Error::source(&error).map(ToString::to_string).unwrap_or_default();
-        assert!(format!("{error} {source}").contains(why), "{error}: {source}");
+        assert!(error.to_string().contains(why) && error.to_string().lines().count() == 1, "{error}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! `windlass rehearse`: the whole upgrade, before it is begun, in a world of its own.
 
+use std::path::{Path, PathBuf};
+
 use serde::Serialize;
 use windlass_api::name::{ClusterName, NamespacedName};
 use windlass_api::version::VersionPrefix;
@@ -17,6 +19,7 @@ use crate::client::Connection;
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output::{self, Document, Format};
 use crate::release;
+use crate::scenario;
 use crate::snapshot;
 use crate::way::{self, Way};
 
@@ -39,6 +42,12 @@ pub struct Rehearse {
     /// Leave a safety rule out, to see what it is for
     #[arg(long, value_name = "GATE")]
     without_gate: Vec<Gate>,
+    /// What goes wrong meanwhile: a file of faults, of what people do, and of how much there is to make machines of
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
+    /// Also draw it, machine by machine, as an SVG file; where it takes several updates, one file for each
+    #[arg(long, value_name = "FILE")]
+    picture: Option<PathBuf>,
     /// Write it as a document instead, for scripts
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,
@@ -49,6 +58,8 @@ pub struct Rehearse {
 impl Rehearse {
     /// Reads the clusters, then rehearses without them: one update, or one after the other where it takes several.
     pub fn run(self) -> Result<Exit, Failure> {
+        // Before anything is read: what is wrong here is wrong everywhere.
+        let faults = scenario::read(self.scenario.as_deref())?;
         let (snapshot, namespace, way) = block_on(async {
             let management = self.connection.open().await?;
             let found = management.cluster(&self.cluster).await?;
@@ -61,10 +72,15 @@ impl Rehearse {
         let cluster = NamespacedName { namespace, name: self.cluster.clone().into() };
         let mut request = Request::new(cluster, self.to.as_str(), seed, snapshot.taken_at);
         request.without_gates = self.without_gate;
+        request.faults = faults;
+        request.faults_file = self.scenario.as_ref().map(|path| path.display().to_string());
         let rehearsals = match way.filter(Way::is_long) {
             Some(way) => along(&way, world, &request)?,
             None => vec![rehearse(&world, &request).map_err(Error::Rehearse)?],
         };
+        if let Some(path) = &self.picture {
+            draw(&rehearsals, path)?;
+        }
         let exit = rehearsals.iter().map(exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done);
         if let Some(format) = self.output {
             match rehearsals.as_slice() {
@@ -107,6 +123,25 @@ fn along(way: &Way, mut world: World, request: &Request) -> Result<Vec<Rehearsal
     Ok(rehearsals)
 }
 
+/// Draws each of them. The second one of several has a `-2` in the name of its file.
+fn draw(rehearsals: &[Rehearsal], path: &Path) -> Result<(), Error> {
+    for (index, rehearsal) in rehearsals.iter().enumerate() {
+        let path = if index == 0 { path.to_owned() } else { numbered(path, index + 1) };
+        std::fs::write(&path, rehearsal.timeline.svg()).map_err(|source| Error::Picture { path, source })?;
+    }
+    Ok(())
+}
+
+fn numbered(path: &Path, number: usize) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 /// A World with what was read in it. Nothing runs there.
 pub fn restore(snapshot: &Snapshot, seed: Seed) -> Result<World, Error> {
     let restored = run_virtual(seed, snapshot.taken_at, |time| async move {
@@ -138,12 +173,15 @@ pub enum Error {
     Restore(#[source] RestoreError),
     #[error("cannot rehearse")]
     Rehearse(#[source] rehearsal::Error),
+    #[error("cannot write --picture {path:?}")]
+    Picture { path: PathBuf, source: std::io::Error },
 }
 
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
             Self::Runtime(_) => Kind::Environment,
+            Self::Picture { .. } => Kind::User,
             Self::Restore(_) | Self::Rehearse(_) => Kind::Internal,
         }
     }
@@ -151,9 +189,23 @@ impl Explained for Error {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::Runtime(_) => "the same again, when this machine has threads to spare".to_owned(),
+            Self::Picture { .. } => "--picture with the path of a file in a folder that can be written to".to_owned(),
             Self::Restore(_) | Self::Rehearse(_) => {
                 "the same again with another --seed, and a report of this".to_owned()
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_of_several_updates_have_names_of_their_own() {
+        let check = |path: &str, expected: &str| assert_eq!(numbered(Path::new(path), 2), Path::new(expected));
+        check("a/b.svg", "a/b-2.svg");
+        check("b", "b-2");
+        check("b.1.svg", "b.1-2.svg");
     }
 }

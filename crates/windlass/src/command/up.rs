@@ -19,7 +19,7 @@ use windlass_apiserver::listen::{self, Limits, Listener, serve};
 use windlass_sim::world as sim;
 
 use crate::error::{Exit, Explained, Failure, Kind};
-use crate::{output, state};
+use crate::{output, scenario, state};
 use doors::Listening;
 use keys::Authorities;
 use world::Running;
@@ -50,6 +50,9 @@ pub struct Up {
     /// How many times as fast as real time the simulated machines live
     #[arg(long, value_name = "N", default_value = "1", value_parser = speed)]
     speed: NonZeroU32,
+    /// What goes wrong: a file of faults, of what people do, and of how much there is to make machines of
+    #[arg(long, value_name = "FILE")]
+    scenario: Option<PathBuf>,
 }
 
 fn speed(text: &str) -> Result<NonZeroU32, String> {
@@ -72,12 +75,13 @@ impl Up {
             Some(path) => std::path::absolute(&path).map_err(|source| Error::Path { path, source })?,
             None => state::kubeconfig().ok_or(Error::NoStateDirectory)?,
         };
+        let scenario = scenario::read(self.scenario.as_deref())?;
         // Before anything is printed: whoever reads the line may send a signal at once.
         let interruption = Interruption::listen()?;
         let authorities = Authorities::default();
         let doors = Listening::new(Handle::current(), authorities.clone());
         // It furnishes itself while the keys are made.
-        let mut world = Running::start(self.speed, doors, authorities).map_err(Error::Thread)?;
+        let mut world = Running::start(self.speed, scenario, doors, authorities).map_err(Error::Thread)?;
         let authority = Authority::new(wall_now())?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let listener = Listener::bind(address, &authority, None, Limits::default()).await?;
@@ -164,6 +168,8 @@ pub enum Error {
     #[error("cannot listen for signals")]
     Signals(#[source] io::Error),
     #[error(transparent)]
+    Scenario(#[from] scenario::Error),
+    #[error(transparent)]
     Output(#[from] output::Error),
     #[error("there is no directory for the kubeconfig: neither XDG_STATE_HOME nor HOME names one")]
     NoStateDirectory,
@@ -194,6 +200,7 @@ impl Explained for Error {
             | Self::Listen(listen::Error::Bind { .. } | listen::Error::Random | listen::Error::Clock { .. }) => {
                 Kind::Environment
             }
+            Self::Scenario(error) => error.kind(),
             Self::Output(error) => error.kind(),
             Self::World(_) | Self::WorldEnded | Self::Listen(_) => Kind::Internal,
         }
@@ -209,6 +216,7 @@ impl Explained for Error {
                 Some("windlass up without --port, which takes a free one".to_owned())
             }
             Self::Listen(listen::Error::Clock { .. }) => Some("setting this machine's clock".to_owned()),
+            Self::Scenario(error) => error.hint(),
             Self::Output(error) => error.hint(),
             Self::WorldEnded => Some("windlass up".to_owned()),
             Self::Runtime(_) | Self::Thread(_) | Self::World(_) | Self::Signals(_) | Self::Listen(_) => None,

@@ -32,8 +32,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts it. Its time goes so many `times` as fast as ours.
-    pub fn start(times: NonZeroU32, doors: Listening, keys: Authorities) -> io::Result<Self> {
+    /// Starts it. Its time goes so many `times` as fast as ours; the times of the scenario are its own, from now on.
+    pub fn start(times: NonZeroU32, faults: Scenario, doors: Listening, keys: Authorities) -> io::Result<Self> {
         let (became_ready, ready) = oneshot::channel();
         let (alive, ended) = oneshot::channel();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -43,7 +43,7 @@ impl Running {
         let body = move || {
             // Dropped when the thread ends, in whichever way: that is what it says.
             let _alive = alive;
-            run_paced(seed, now, times, |time| live(time, doors, keys, became_ready, stopped))
+            run_paced(seed, now, times, |time| live(time, faults, doors, keys, became_ready, stopped))
         };
         thread::Builder::new().name("windlass-world".into()).spawn(body)?;
         Ok(Self { ready, ended, _stop: stop })
@@ -63,17 +63,14 @@ impl Running {
 
 async fn live(
     time: Virtual,
+    faults: Scenario,
     doors: Listening,
     keys: Authorities,
     ready: oneshot::Sender<Result<ApiServer, world::Error>>,
     stopped: oneshot::Receiver<()>,
 ) {
-    let settings = world::Settings {
-        clock: time.clock,
-        seed: time.seed,
-        durations: Durations::default(),
-        faults: Scenario::default(),
-    };
+    let crashes = Crashes::none().or_of(&faults);
+    let settings = world::Settings { clock: time.clock, seed: time.seed, durations: Durations::default(), faults };
     let world = match World::recorded_by(settings, Recorder::remembering(EVENTS_MAX)).await {
         Ok(world) => world,
         Err(error) => {
@@ -82,13 +79,8 @@ async fn live(
             return;
         }
     };
-    let settings = assembly::Settings {
-        gates: Gates::all(),
-        doors: Arc::new(doors),
-        keys: Arc::new(keys),
-        crashes: Crashes::none(),
-        trace: None,
-    };
+    let settings =
+        assembly::Settings { gates: Gates::all(), doors: Arc::new(doors), keys: Arc::new(keys), crashes, trace: None };
     let assembly = Assembly::new(world, settings);
     drop(ready.send(Ok(assembly.world().management().clone())));
     assembly
