@@ -4,7 +4,7 @@ use serde_json::json;
 use windlass_rehearse::rehearsal::{Rehearsal, Request, Verdict, rehearse};
 use windlass_rehearse::sweep::{Sweep, sweep_at};
 use windlass_sim::fault::{
-    Action, Actor, EtcdFault, Fault, Loss, Moment, Requests, Scenario, Skew, Span, WatchEnd, When, Whom,
+    Action, Actor, EtcdFault, Fault, Loss, MachineFault, Moment, Requests, Scenario, Skew, Span, WatchEnd, When, Whom,
 };
 use windlass_sim::timeline::What;
 
@@ -92,6 +92,14 @@ fn an_upgrade_survives_wrong_clocks_and_any_order() {
         Fault::WrongClock { actor: Actor::Controllers, how: Skew::Step { by: jiff::SignedDuration::from_hours(1) } };
     survives(Scenario::of(clock), "F15: ");
     survives(Scenario::of(Fault::AnyOrder {}), "F16: ");
+}
+
+#[test]
+fn a_machine_that_has_booted_is_not_the_one_that_boots_late() {
+    let how = MachineFault::BootsLate { by: Span::minutes(40) };
+    let late = Fault::Machine { of: Whom::named("*-workers-*"), how };
+    let rehearsal = survives(Scenario::default().and(late, When::times(1)), "F19: ");
+    assert!(rehearsal.took.as_mins() >= 40, "{rehearsal}");
 }
 
 #[test]

@@ -82,6 +82,19 @@ impl Faults {
         })
     }
 
+    /// Whether a machine that has booted was made twice. Nothing is decided by asking.
+    pub(crate) fn was_made_twice(&self, machine: &ObjectMeta) -> bool {
+        let Some(live) = self.live() else { return false };
+        let object = format!("{}/{}", cluster_of(machine), machine.name.as_deref().unwrap_or_default());
+        let twice =
+            |injection: &Injection| matches!(injection.fault, Fault::Machine { how: MachineFault::BootsTwice, .. });
+        let state = live.state();
+        let mut all = live.scenario.faults.iter().enumerate();
+        all.any(|(index, injection)| {
+            twice(injection) && state.decided.get(&(index, object.clone())).copied().unwrap_or_default()
+        })
+    }
+
     /// Takes note that a machine has booted: it may be one that vanishes.
     pub(crate) fn booted(&self, cluster: &NamespacedName, node: &NodeName, infrastructure: &str) {
         let Some(live) = self.live() else { return };
@@ -116,9 +129,7 @@ impl Faults {
         select: impl Fn(&'a Fault) -> Option<(&'a Whom, (T, &'static str))>,
     ) -> Option<Held<T>> {
         let live = self.live()?;
-        let labels = machine.labels.as_ref();
-        let cluster = labels.and_then(|labels| labels.get(label::CLUSTER_NAME.name)).map_or("", String::as_str);
-        let cluster = &format!("{}/{cluster}", machine.namespace.as_deref().unwrap_or_default());
+        let cluster = &cluster_of(machine);
         let name = machine.name.as_deref().unwrap_or_default();
         live.open().find_map(|(index, injection)| {
             let (of, (what, text)) = select(&injection.fault)?;
@@ -132,6 +143,13 @@ impl Faults {
             Some(Held { what, left: live.left(injection) })
         })
     }
+}
+
+/// The cluster that a machine says it belongs to, as patterns know it.
+fn cluster_of(machine: &ObjectMeta) -> String {
+    let labels = machine.labels.as_ref();
+    let cluster = labels.and_then(|labels| labels.get(label::CLUSTER_NAME.name)).map_or("", String::as_str);
+    format!("{}/{cluster}", machine.namespace.as_deref().unwrap_or_default())
 }
 
 impl Live {

@@ -54,7 +54,8 @@ pub(in crate::management) async fn reconcile(turn: &Turn, infrastructure: &WCPMa
         Some(VmState::PoweredOn) => boot(turn, infrastructure, &machine, &cluster).await,
         Some(VmState::Ready) => {
             // Whoever goes on with the objects of another run has machines that have booted and nobody who runs them.
-            if let Booted::Refused(why) = begin(turn, infrastructure, &machine, &cluster)? {
+            let twice = turn.faults.was_made_twice(meta);
+            if let Booted::Refused(why) = begin(turn, infrastructure, &machine, &cluster, twice)? {
                 tracing::warn!(machine = path(meta), why, "a machine that has booted cannot go on");
             }
             Ok(Outcome::done())
@@ -176,18 +177,19 @@ async fn boot(
     let meta = &infrastructure.metadata;
     let takes = turn.takes(turn.durations.machine_create, "machine create", meta)
         + turn.takes(turn.durations.machine_boot, "machine boot", meta);
-    let late = match turn.faults.booting(meta) {
+    let (late, twice) = match turn.faults.booting(meta) {
         Some(Held { what: Booting::Never, left }) => {
             return Ok(left.map_or_else(Outcome::done, Outcome::requeue_after));
         }
-        Some(Held { what: Booting::Late(by), .. }) => by,
-        Some(Held { what: Booting::Twice, .. }) | None => Duration::ZERO,
+        Some(Held { what: Booting::Late(by), .. }) => (by, false),
+        Some(Held { what: Booting::Twice, .. }) => (Duration::ZERO, true),
+        None => (Duration::ZERO, false),
     };
     let remaining = turn.remaining(created_at(turn, infrastructure), takes + late);
     if remaining.is_some() {
         return Ok(after(remaining));
     }
-    match begin(turn, infrastructure, machine, cluster)? {
+    match begin(turn, infrastructure, machine, cluster, twice)? {
         Booted::NotYet => {}
         Booted::Refused(why) => {
             let refusal = Fact::no("Ready", "BootFailed", why);
@@ -206,8 +208,15 @@ async fn boot(
     Ok(Outcome::done())
 }
 
-/// Hands the machine over to its workload cluster, which knows what to do with one that it already has.
-fn begin(turn: &Turn, infrastructure: &WCPMachine, machine: &Machine, cluster: &Cluster) -> Result<Booted, Error> {
+/// Hands the machine over to its workload cluster, which knows what to do with one that it already has. One that was made `twice`
+/// is known by the second.
+fn begin(
+    turn: &Turn,
+    infrastructure: &WCPMachine,
+    machine: &Machine,
+    cluster: &Cluster,
+    twice: bool,
+) -> Result<Booted, Error> {
     let Some(user_data) = user_data(turn, machine) else { return Ok(Booted::NotYet) };
     let Some(provider_id) = infrastructure.spec.provider_id.clone() else { return Ok(Booted::NotYet) };
     let disk = match disk::read(turn, &infrastructure.spec.image_name) {
@@ -216,7 +225,6 @@ fn begin(turn: &Turn, infrastructure: &WCPMachine, machine: &Machine, cluster: &
     };
     let node = node(&machine.metadata, machine.metadata.name.as_deref().unwrap_or_default())?;
     let name = workload_name(cluster)?;
-    let twice = turn.faults.booting(&infrastructure.metadata).is_some_and(|fault| fault.what == Booting::Twice);
     let provider_id = if twice { format!("{provider_id}-2") } else { provider_id };
     turn.faults.booted(&name, &node, &path(&infrastructure.metadata));
     let boot = Boot {
