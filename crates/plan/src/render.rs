@@ -97,6 +97,7 @@ impl Scope<'_> {
         let value = self.node_labels();
         NodeRegistration {
             kubelet_extra_args: vec![Argument { name: NodeRegistration::NODE_LABELS.to_owned(), value }],
+            ..NodeRegistration::default()
         }
     }
 

@@ -2,6 +2,7 @@
 
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::Condition;
 use super::wcp::TemplateMetadata;
@@ -33,6 +34,9 @@ pub struct KubeadmConfigSpec {
     /// How a machine joins the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub join_configuration: Option<JoinConfiguration>,
+    /// What else people say: files, users, commands before and after kubeadm. It is handed on as it is.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 /// What the cluster is like.
@@ -48,6 +52,9 @@ pub struct ClusterConfiguration {
     /// Where the image of `CoreDNS` comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dns: Option<ImageMeta>,
+    /// What else people say. It is handed on as it is.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 /// Where etcd is: on the machines of the control plane, or elsewhere. A cluster stays with what it began with.
@@ -58,7 +65,7 @@ pub struct Etcd {
     pub local: Option<ImageMeta>,
     /// Elsewhere. Written by people; we only see that it is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub external: Option<serde_json::Value>,
+    pub external: Option<Value>,
 }
 
 /// Where an image comes from.
@@ -71,6 +78,9 @@ pub struct ImageMeta {
     /// The tag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub image_tag: Option<String>,
+    /// What else people say. It is handed on as it is.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 /// How the first machine begins the cluster.
@@ -83,6 +93,9 @@ pub struct InitConfiguration {
     /// Phases of kubeadm that are left out: `addon/kube-proxy`, as kube-proxy is ours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skip_phases: Vec<String>,
+    /// What else people say. It is handed on as it is.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 /// How a machine joins the cluster.
@@ -95,11 +108,18 @@ pub struct JoinConfiguration {
     /// Present on machines of the control plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_plane: Option<JoinControlPlane>,
+    /// What else people say. It is handed on as it is.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 /// Says by being there that a machine joins the control plane.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct JoinControlPlane {}
+pub struct JoinControlPlane {
+    /// What else people say. It is handed on as it is.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
 
 /// How a node registers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,15 +128,25 @@ pub struct NodeRegistration {
     /// Arguments of the kubelet.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kubelet_extra_args: Vec<Argument>,
+    /// What else people say. It is handed on as it is.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
 }
 
 impl NodeRegistration {
     /// The argument by which a kubelet labels its node.
     pub const NODE_LABELS: &str = "node-labels";
+    /// The argument by which a kubelet taints its node.
+    pub const NODE_TAINTS: &str = "register-with-taints";
 
     /// The labels that the kubelet gives its node: `key=value` pairs with commas between them.
     pub fn node_labels(&self) -> Option<&str> {
-        self.kubelet_extra_args.iter().find(|arg| arg.name == Self::NODE_LABELS).map(|arg| arg.value.as_str())
+        self.argument(Self::NODE_LABELS)
+    }
+
+    /// The value of an argument of the kubelet.
+    pub fn argument(&self, name: &str) -> Option<&str> {
+        self.kubelet_extra_args.iter().find(|arg| arg.name == name).map(|arg| arg.value.as_str())
     }
 }
 

@@ -25,14 +25,15 @@ pub fn init(scope: &Scope<'_>) -> KubeadmConfigSpec {
         init_configuration: Some(InitConfiguration {
             node_registration: scope.node_registration(),
             skip_phases: skipped_phases(scope),
+            ..InitConfiguration::default()
         }),
-        join_configuration: None,
+        ..KubeadmConfigSpec::default()
     }
 }
 
 /// For a machine that joins the control plane.
 pub fn join_control_plane(scope: &Scope<'_>) -> KubeadmConfigSpec {
-    join(scope, Some(JoinControlPlane {}))
+    join(scope, Some(JoinControlPlane::default()))
 }
 
 /// For a worker.
@@ -43,7 +44,11 @@ pub fn join_workers(scope: &Scope<'_>) -> KubeadmConfigSpec {
 fn join(scope: &Scope<'_>, control_plane: Option<JoinControlPlane>) -> KubeadmConfigSpec {
     let node_registration = scope.node_registration();
     KubeadmConfigSpec {
-        join_configuration: Some(JoinConfiguration { node_registration, control_plane }),
+        join_configuration: Some(JoinConfiguration {
+            node_registration,
+            control_plane,
+            ..JoinConfiguration::default()
+        }),
         ..KubeadmConfigSpec::default()
     }
 }
@@ -59,6 +64,7 @@ fn cluster_configuration(scope: &Scope<'_>) -> ClusterConfiguration {
         image_repository: release.image_repository.clone(),
         etcd: release.etcd.as_ref().map(|etcd| Etcd { local: Some(image(etcd)), external: None }),
         dns: release.coredns.as_ref().map(image),
+        ..ClusterConfiguration::default()
     }
 }
 
@@ -68,7 +74,8 @@ fn skipped_phases(scope: &Scope<'_>) -> Vec<String> {
 }
 
 fn image(tag: &ImageTag) -> ImageMeta {
-    ImageMeta { image_repository: Some(tag.repository.clone()), image_tag: Some(tag.tag.clone()) }
+    let (image_repository, image_tag) = (Some(tag.repository.clone()), Some(tag.tag.clone()));
+    ImageMeta { image_repository, image_tag, ..ImageMeta::default() }
 }
 
 /// What others wrote, with what we want in it.

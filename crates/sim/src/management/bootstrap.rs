@@ -8,10 +8,12 @@ mod cloud_config;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
 use windlass_api::kind::bootstrap::{BootstrapInitialization, KubeadmConfig, KubeadmConfigStatus};
 use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::label;
@@ -26,6 +28,9 @@ use super::pause;
 use super::secret;
 use super::write::{self, title};
 use cloud_config::{Begin, Certificates};
+
+/// How soon a Secret of people is looked for again, as in Cluster API after an error.
+const SECRET_PAUSE: Duration = Duration::from_secs(30);
 
 pub(super) async fn reconcile(turn: &Turn, config: &KubeadmConfig) -> Result<Outcome, Error> {
     let meta = &config.metadata;
@@ -54,7 +59,15 @@ pub(super) async fn reconcile(turn: &Turn, config: &KubeadmConfig) -> Result<Out
             return Ok(Outcome::done());
         }
     };
-    let begin = Begin { config, machine: &machine, cluster: &cluster, certificates, seed: turn.seed };
+    let contents = match contents(turn, config).await? {
+        Ok(contents) => contents,
+        Err(missing) => {
+            let refusal = Fact::no("DataSecretAvailable", "NotAvailable", missing);
+            say(turn, config, |_| (), [refusal]).await?;
+            return Ok(Outcome::requeue_after(SECRET_PAUSE));
+        }
+    };
+    let begin = Begin { config, machine: &machine, cluster: &cluster, certificates, contents, seed: turn.seed };
     let data = cloud_config::render(&begin)?;
     create_secret(turn, config, &cluster, data).await?;
     let created = |status: &mut KubeadmConfigStatus| {
@@ -68,6 +81,30 @@ pub(super) async fn reconcile(turn: &Turn, config: &KubeadmConfig) -> Result<Out
     ];
     say(turn, config, created, facts).await?;
     Ok(Outcome::done())
+}
+
+/// What is in the Secrets that files are read from, or which one is not there. They belong to people, and are read when they are
+/// needed.
+async fn contents(
+    turn: &Turn,
+    config: &KubeadmConfig,
+) -> Result<Result<BTreeMap<(String, String), String>, String>, Error> {
+    let namespace = config.metadata.namespace.as_deref().unwrap_or_default();
+    let api: Api<Secret> = Api::namespaced(turn.client.clone(), namespace);
+    let mut contents = BTreeMap::new();
+    for (name, key) in cloud_config::sources(config) {
+        let object = || format!("Secret {namespace}/{name}");
+        let found = api.get_opt(&name).await;
+        let found = found.map_err(|source| Error::Api { verb: "read", object: object(), source: Box::new(source) })?;
+        let Some(secret) = found else {
+            return Ok(Err(format!("there is no {}, which a file is read from", object())));
+        };
+        match secret.data.as_ref().and_then(|data| data.get(&key)) {
+            Some(bytes) => drop(contents.insert((name, key), String::from_utf8_lossy(&bytes.0).into_owned())),
+            None => return Ok(Err(format!("{} has no {key}, which a file is read from", object()))),
+        }
+    }
+    Ok(Ok(contents))
 }
 
 /// The Machine that looks after it.

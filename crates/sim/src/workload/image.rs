@@ -11,7 +11,8 @@ pub(super) fn missing<'a>(machine: &Machine, spec: &'a PodSpec) -> Option<&'a st
     spec.images().find(|image| !can_be_had(&machine.images, image))
 }
 
-fn can_be_had(disk: &[String], image: &str) -> bool {
+/// Whether an image is on a disk, or could be pulled.
+pub(super) fn can_be_had(disk: &[String], image: &str) -> bool {
     disk.iter().any(|known| known == image) || !disk.iter().any(|known| is_of_disks(known, repository(image)))
 }
 

@@ -4,6 +4,7 @@
 //! quorum at once, so that a cluster of one stood still until the second had started; this is modelled, as it is real.
 
 mod addons;
+mod images;
 mod leaves;
 mod needs;
 
@@ -65,6 +66,9 @@ fn init(workload: &Workload, machine: &Machine) {
     let cluster = machine.configuration.cluster.clone().unwrap_or_default();
     let version = version(&cluster).unwrap_or_else(|| machine.kubelet.clone());
     let lock = workload.lock();
+    if let Some(why) = images::missing(machine, &cluster) {
+        return give_up(workload, machine, why);
+    }
     workload.put(&Member { version: etcd_version(&cluster), ..workload.new_member(&machine.name, true, false) });
     workload.settle();
     drop(lock);
@@ -86,6 +90,10 @@ fn add_member(workload: &Workload, machine: &Machine) {
     if !workload.answers() || !workload.etcd().may_add() || gives_up(workload, machine) {
         return;
     }
+    let cluster = read_yaml(&kubeadm_config(workload)["data"]["ClusterConfiguration"]);
+    if let Some(why) = images::missing(machine, &cluster) {
+        return give_up(workload, machine, why);
+    }
     workload.put(&workload.new_member(&machine.name, false, facts::joins_etcd_as_learner(&machine.kubelet)));
     workload.put(&Machine { stage: Stage::MemberAdded { at: workload.now() }, ..machine.clone() });
     workload.settle();
@@ -105,14 +113,13 @@ fn own_member(workload: &Workload, machine: &Machine) -> Option<Member> {
     let member = record::of::<Member>(workload.server().store(), &machine.name);
     if member.is_none() {
         let why = "etcdserver: member not found: it was removed before it had started".to_owned();
-        workload.put(&Machine { failure: Some(why), ..machine.clone() });
+        give_up(workload, machine, why);
     }
     member
 }
 
 fn join_control_plane(workload: &Workload, machine: &Machine) {
     let lock = workload.lock();
-    let store = workload.server().store();
     let Some(member) = own_member(workload, machine) else { return };
     // Only a leader promotes a learner.
     if member.learner && !workload.etcd().has_quorum() {
@@ -121,14 +128,14 @@ fn join_control_plane(workload: &Workload, machine: &Machine) {
     if workload.faults().join_fails(workload.name(), &machine.name) {
         return;
     }
-    let key = Key::new(KUBE_SYSTEM, KUBEADM_CONFIG);
-    let config = store.get(CONFIG_MAPS, &key).map(|entry| entry.to_value("", "")).unwrap_or_default();
+    let config = kubeadm_config(workload);
     let cluster = read_yaml(&config["data"]["ClusterConfiguration"]);
     workload.put(&Member { started: true, learner: false, version: etcd_version(&cluster), ..member });
     workload.settle();
     drop(lock);
     if facts::has_cluster_status(&machine.kubelet) {
         let status = with_endpoint(read_yaml(&config["data"]["ClusterStatus"]), machine);
+        let key = Key::new(KUBE_SYSTEM, KUBEADM_CONFIG);
         workload.change(CONFIG_MAPS, &key, |object| object["data"]["ClusterStatus"] = yaml(&status).into());
     }
     node::register(workload, machine, true);
@@ -150,9 +157,19 @@ fn join(workload: &Workload, machine: &Machine) {
 /// Whether kubeadm ends because something is not there that it asks the API for. Nobody starts it again.
 fn gives_up(workload: &Workload, machine: &Machine) -> bool {
     let Some(why) = needs::missing(workload.server().store(), machine) else { return false };
-    tracing::debug!(machine = %machine.name, why, "kubeadm join fails");
-    workload.put(&Machine { failure: Some(why), ..machine.clone() });
+    give_up(workload, machine, why);
     true
+}
+
+fn give_up(workload: &Workload, machine: &Machine, why: String) {
+    tracing::debug!(machine = %machine.name, why, "kubeadm fails");
+    workload.put(&Machine { failure: Some(why), ..machine.clone() });
+}
+
+/// The record of kubeadm, as it is in the cluster.
+fn kubeadm_config(workload: &Workload) -> Value {
+    let found = workload.server().store().get(CONFIG_MAPS, &Key::new(KUBE_SYSTEM, KUBEADM_CONFIG));
+    found.map(|entry| entry.to_value("", "")).unwrap_or_default()
 }
 
 fn finish(workload: &Workload, machine: &Machine) {
@@ -171,19 +188,8 @@ pub(super) fn is_static_pod(key: &Key) -> bool {
 
 /// What runs a control plane: the kubelet shows its static pods once they run.
 fn run_static_pods(workload: &Workload, machine: &Machine, cluster: &Value) {
-    let version = version(cluster).unwrap_or_else(|| machine.kubelet.clone());
-    let repository = cluster["imageRepository"].as_str().unwrap_or(facts::image_repository(&version));
-    let etcd = &cluster["etcd"]["local"];
-    let etcd_repository = etcd["imageRepository"].as_str().unwrap_or(repository);
-    let etcd_tag = etcd["imageTag"].as_str().unwrap_or("latest");
-    let images = [
-        ("etcd", format!("{etcd_repository}/etcd:{etcd_tag}"), "100m"),
-        ("kube-apiserver", format!("{repository}/kube-apiserver:{}", version.tag()), "250m"),
-        ("kube-controller-manager", format!("{repository}/kube-controller-manager:{}", version.tag()), "200m"),
-        ("kube-scheduler", format!("{repository}/kube-scheduler:{}", version.tag()), "100m"),
-    ];
     let now = workload.now();
-    for (component, image, cpu) in images {
+    for images::StaticPod { component, image, cpu } in images::static_pods(machine, cluster) {
         let mut object = json!({
             "metadata": {
                 "labels": {"component": component, "tier": "control-plane"},

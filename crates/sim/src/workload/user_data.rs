@@ -1,7 +1,7 @@
 //! What a machine reads when it boots: a cloud-config, with kubeadm's configuration among its files.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_api::kind::bootstrap::NodeRegistration;
 use windlass_api::version::KubernetesVersion;
 
@@ -43,6 +43,8 @@ pub(super) enum UserDataError {
     Version { text: String },
     #[error("{text:?} among the node-labels in {path} is not key=value")]
     NodeLabel { path: &'static str, text: String },
+    #[error("{text:?} among the taints in {path} is not key=value:effect")]
+    Taint { path: &'static str, text: String },
 }
 
 /// What a machine is to do, and what it is told for that.
@@ -99,11 +101,27 @@ fn registration(path: &'static str, document: &Value) -> Result<Configuration, U
         Some((key, value)) => Ok((key.to_owned(), value.to_owned())),
         None => Err(UserDataError::NodeLabel { path, text: label.to_owned() }),
     });
-    Ok(Configuration {
-        node_labels: labels.collect::<Result<_, _>>()?,
-        taints: registration["taints"].as_array().cloned(),
-        ..Configuration::default()
-    })
+    let own =
+        typed.argument(NodeRegistration::NODE_TAINTS).unwrap_or_default().split(',').filter(|one| !one.is_empty());
+    let own: Vec<Value> = own.map(|text| taint(path, text)).collect::<Result<_, _>>()?;
+    let said = registration["taints"].as_array().cloned();
+    let taints = if own.is_empty() { said } else { Some([own, said.unwrap_or_default()].concat()) };
+    Ok(Configuration { node_labels: labels.collect::<Result<_, _>>()?, taints, ..Configuration::default() })
+}
+
+/// A taint as an argument of the kubelet has it: `key=value:effect`, or without a value.
+fn taint(path: &'static str, text: &str) -> Result<Value, UserDataError> {
+    let refused = || UserDataError::Taint { path, text: text.to_owned() };
+    let (what, effect) = text.rsplit_once(':').ok_or_else(refused)?;
+    let (key, value) = what.split_once('=').map_or((what, None), |(key, value)| (key, Some(value)));
+    if key.is_empty() || !["NoSchedule", "PreferNoSchedule", "NoExecute"].contains(&effect) {
+        return Err(refused());
+    }
+    let mut taint = json!({"key": key, "effect": effect});
+    if let Some(value) = value.filter(|value| !value.is_empty()) {
+        taint["value"] = value.into();
+    }
+    Ok(taint)
 }
 
 #[cfg(test)]
@@ -139,6 +157,23 @@ mod tests {
         let labels =
             "kind: JoinConfiguration\nnodeRegistration:\n  kubeletExtraArgs: [{name: node-labels, value: a}]\n";
         check(&file(JOIN, labels), Err(&format!("\"a\" among the node-labels in {JOIN} is not key=value")));
+    }
+
+    #[test]
+    fn the_taints_of_the_node_are_read() {
+        let read = |registration: &str| {
+            let join = format!("kind: JoinConfiguration\nnodeRegistration: {registration}\n");
+            read(&file(JOIN, &join)).map(|(_, configuration)| configuration.taints).map_err(|error| error.to_string())
+        };
+        let [gpu, dedicated] =
+            [json!({"key": "gpu", "effect": "NoExecute"}), json!({"key": "a", "value": "b", "effect": "NoSchedule"})];
+        assert_eq!(read("{taints: [{key: gpu, effect: NoExecute}]}"), Ok(Some(vec![gpu.clone()])));
+        let argument = "{name: register-with-taints, value: 'gpu:NoExecute,a=b:NoSchedule'}";
+        assert_eq!(read(&format!("{{kubeletExtraArgs: [{argument}]}}")), Ok(Some(vec![gpu, dedicated])));
+        assert_eq!(read("{taints: []}"), Ok(Some(Vec::new())), "none at all, where kubeadm would have one");
+        assert_eq!(read("{kubeletExtraArgs: []}"), Ok(None));
+        let wrong = "{kubeletExtraArgs: [{name: register-with-taints, value: 'gpu:Never'}]}";
+        assert_eq!(read(wrong), Err(format!("\"gpu:Never\" among the taints in {JOIN} is not key=value:effect")));
     }
 
     #[test]

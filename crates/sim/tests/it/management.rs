@@ -1,5 +1,6 @@
 //! The management side: machines, pools, Jobs and their ends, in virtual time.
 
+mod bootstrap;
 mod control_plane;
 mod drain;
 mod health;

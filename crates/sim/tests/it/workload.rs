@@ -90,9 +90,15 @@ fn join(workload: &Workload, name: &str, zone: &str) {
 }
 
 fn join_control_plane(workload: &Workload, name: &str) {
+    join_control_plane_at(workload, name, VERSION);
+}
+
+/// The same from a disk of another version.
+fn join_control_plane_at(workload: &Workload, name: &str, version: &str) {
     let document = json!({"kind": "JoinConfiguration", "controlPlane": {}, "nodeRegistration": registration("a")});
     let user_data = cloud_config("/run/kubeadm/kubeadm-join-config.yaml", &[document]);
-    assert_eq!(boot(workload, name, user_data), Begins::JoinControlPlane);
+    let boot = Boot { kubelet: version.parse().unwrap(), ..machine(name, user_data) };
+    assert_eq!(workload.boot(&boot).unwrap(), Begins::JoinControlPlane);
 }
 
 /// A control plane of so many machines, `cp-0` and on, and workers `w-0` and on.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use k8s_openapi::api::core::v1::Secret;
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 use windlass_api::kind::bootstrap::{KubeadmConfig, NodeRegistration};
 use windlass_api::kind::cluster_api::{Cluster, Machine};
@@ -22,6 +23,8 @@ pub(super) struct Begin<'a> {
     pub machine: &'a Machine,
     pub cluster: &'a Cluster,
     pub certificates: Certificates,
+    /// What is in the Secrets that files are read from, by name and key.
+    pub contents: BTreeMap<(String, String), String>,
     pub seed: Seed,
 }
 
@@ -63,8 +66,55 @@ pub(super) fn render(begin: &Begin<'_>) -> Result<String, Error> {
         "permissions": "0640",
         "content": content,
     }));
-    let body = yaml(begin, &json!({"write_files": files, "runcmd": [command]}))?;
+    let said = &begin.config.spec.rest;
+    files.extend(said.get("files").and_then(Value::as_array).into_iter().flatten().map(|file| written(begin, file)));
+    let body = yaml(begin, &around(said, files, command))?;
     Ok(format!("#cloud-config\n{body}"))
+}
+
+/// A file that people ask for. What is in a Secret was looked up before.
+fn written(begin: &Begin<'_>, file: &Value) -> Value {
+    let mut file = file.clone();
+    if let Some(fields) = file.as_object_mut()
+        && let Some(from) = fields.remove("contentFrom")
+    {
+        let [name, key] = ["name", "key"].map(|field| from["secret"][field].as_str().unwrap_or_default());
+        let content = begin.contents.get(&(name.to_owned(), key.to_owned()));
+        fields.insert("content".into(), json!(content));
+    }
+    file
+}
+
+/// The Secrets that files of a configuration are read from: names and keys.
+pub(super) fn sources(config: &KubeadmConfig) -> Vec<(String, String)> {
+    let files = config.spec.rest.get("files").and_then(Value::as_array).into_iter().flatten();
+    let secret = |file: &Value| {
+        let secret = &file["contentFrom"]["secret"];
+        Some((secret["name"].as_str()?.to_owned(), secret["key"].as_str()?.to_owned()))
+    };
+    files.filter_map(secret).collect()
+}
+
+/// All of a cloud-config: what people want besides is done before and after kubeadm.
+fn around(said: &Map<String, Value>, files: Vec<Value>, kubeadm: String) -> Value {
+    let verbosity = said.get("verbosity").and_then(Value::as_u64).map(|level| format!(" --v {level}"));
+    let kubeadm = format!("{kubeadm}{}", verbosity.unwrap_or_default());
+    let commands = |field: &str| said.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
+    let run: Vec<Value> =
+        [commands("preKubeadmCommands"), vec![kubeadm.into()], commands("postKubeadmCommands")].concat();
+    let mut all = json!({"write_files": files, "runcmd": run});
+    for (field, key) in [
+        ("bootCommands", "bootcmd"),
+        ("users", "users"),
+        ("ntp", "ntp"),
+        ("mounts", "mounts"),
+        ("diskSetup", "disk_setup"),
+    ] {
+        if let Some(value) = said.get(field) {
+            all[key] = value.clone();
+        }
+    }
+    all
 }
 
 fn yaml(begin: &Begin<'_>, value: &Value) -> Result<String, Error> {
@@ -96,13 +146,15 @@ fn api_version(machine: &Machine) -> &'static str {
     version.as_ref().map_or(facts::KUBEADM_API_LATEST, facts::kubeadm_api)
 }
 
-/// A document of kubeadm's configuration with these fields; those that are null are left out.
-fn document(begin: &Begin<'_>, kind: &str, fields: Value) -> Value {
+/// A document of kubeadm's configuration: what people said, and over it what only we know. What is null is left out.
+fn document(begin: &Begin<'_>, kind: &str, said: &impl Serialize, known: Value) -> Value {
     let mut document = Map::new();
     document.insert("apiVersion".into(), api_version(begin.machine).into());
     document.insert("kind".into(), kind.into());
-    if let Value::Object(fields) = fields {
-        document.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+    for fields in [json!(said), known] {
+        if let Value::Object(fields) = fields {
+            document.extend(fields.into_iter().filter(|(_, value)| !value.is_null()));
+        }
     }
     Value::Object(document)
 }
@@ -122,47 +174,39 @@ fn cluster_configuration(begin: &Begin<'_>) -> Value {
     ] {
         networking.extend(value.map(|value| (field.to_owned(), Value::String(value))));
     }
-    let fields = json!({
+    let said = given.rest.get("controlPlaneEndpoint").and_then(Value::as_str).filter(|said| !said.is_empty());
+    let known = json!({
         "clusterName": begin.cluster.metadata.name,
         "kubernetesVersion": begin.machine.spec.version,
-        "controlPlaneEndpoint": endpoint(begin),
-        "imageRepository": given.image_repository,
-        "etcd": given.etcd,
-        "dns": given.dns,
+        "controlPlaneEndpoint": said.map(str::to_owned).or_else(|| endpoint(begin)),
         "networking": if networking.is_empty() { Value::Null } else { Value::Object(networking) },
     });
-    document(begin, "ClusterConfiguration", fields)
+    document(begin, "ClusterConfiguration", &given, known)
 }
 
 fn init_configuration(begin: &Begin<'_>) -> Value {
     let given = begin.config.spec.init_configuration.clone().unwrap_or_default();
-    let skipped = if given.skip_phases.is_empty() { Value::Null } else { json!(given.skip_phases) };
-    let fields = json!({
-        "nodeRegistration": registration(begin, &given.node_registration),
-        "skipPhases": skipped,
-    });
-    document(begin, "InitConfiguration", fields)
+    let known = json!({"nodeRegistration": registration(begin, &given.node_registration)});
+    document(begin, "InitConfiguration", &given, known)
 }
 
 fn join_configuration(begin: &Begin<'_>) -> Value {
     let given = begin.config.spec.join_configuration.clone().unwrap_or_default();
-    let fields = json!({
+    let known = json!({
         "nodeRegistration": registration(begin, &given.node_registration),
         "discovery": {"bootstrapToken": {
             "apiServerEndpoint": endpoint(begin),
             "token": token(begin),
             "unsafeSkipCAVerification": true,
         }},
-        "controlPlane": given.control_plane,
     });
-    document(begin, "JoinConfiguration", fields)
+    document(begin, "JoinConfiguration", &given, known)
 }
 
+/// The node has the name of its Machine, which is what the templates that people write for it come to.
 fn registration(begin: &Begin<'_>, given: &NodeRegistration) -> Value {
-    let mut registration = json!({"name": begin.machine.metadata.name});
-    if !given.kubelet_extra_args.is_empty() {
-        registration["kubeletExtraArgs"] = json!(given.kubelet_extra_args);
-    }
+    let mut registration = json!(given);
+    registration["name"] = json!(begin.machine.metadata.name);
     registration
 }
 

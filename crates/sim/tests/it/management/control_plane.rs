@@ -27,6 +27,18 @@ async fn template(stage: &Stage, version: &str) {
         .await;
 }
 
+/// Machines of the same version, of another class.
+async fn larger_template(stage: &Stage) {
+    let mut spec = machine_spec(OLD);
+    spec["className"] = "best-effort-large".into();
+    stage
+        .create(json!({
+            "apiVersion": "infrastructure.cluster.vmware.com/v1alpha2", "kind": "WCPMachineTemplate",
+            "metadata": {"name": "c-cp-larger"}, "spec": {"template": {"spec": spec}},
+        }))
+        .await;
+}
+
 fn machine_template(version: &str) -> Value {
     json!({"spec": {"infrastructureRef": {
         "apiGroup": "infrastructure.cluster.vmware.com", "kind": "WCPMachineTemplate",
@@ -268,11 +280,11 @@ fn whatever_machines_are_made_from_replaces_them_and_what_they_can_take_over_doe
     stage(|stage| async move {
         cluster(&stage, 1).await;
         stage.until::<KubeadmControlPlane>("c-cp", is_at_rest).await;
-        template(&stage, NEW).await;
+        larger_template(&stage).await;
         for (spec, expected) in [
             (json!({"kubeadmConfigSpec": {"files": [{"path": "/etc/issue"}]}}), true),
             (json!({"kubeadmConfigSpec": {"clusterConfiguration": {"dns": {"imageTag": "v1.6.5"}}}}), false),
-            (json!({"machineTemplate": machine_template(NEW)}), true),
+            (json!({"machineTemplate": {"spec": {"infrastructureRef": {"name": "c-cp-larger"}}}}), true),
             (json!({"machineTemplate": {"metadata": {"labels": {"team": "a"}}}}), false),
             (json!({"machineTemplate": {"spec": {"deletion": {"nodeDrainTimeoutSeconds": 60}}}}), false),
             (json!({"rollout": {"after": "2026-01-01T00:00:00Z"}}), false),

@@ -9,10 +9,10 @@ use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_sim::workload::{Begins, Boot, Capacity, Member, Workload};
 
-use super::{VERSION, cloud_config, cluster, grown, join_control_plane, node, power_off};
+use super::{VERSION, cloud_config, cluster, grown, join_control_plane, join_control_plane_at, node, power_off};
 use crate::world::{in_world, minutes};
 
-const NEWER: &str = "v1.17.3+vmware.1";
+const NEWER: &str = "v1.16.8+vmware.1";
 
 /// What the API says it is, asked often enough for all API servers to have their turn.
 async fn versions(workload: &Workload) -> BTreeSet<String> {
@@ -35,7 +35,13 @@ fn each_api_server_has_the_version_that_its_machine_was_joined_with() {
         let text = maps.get("kubeadm-config").await.unwrap().data.unwrap()["ClusterConfiguration"].clone();
         let data = json!({"data": {"ClusterConfiguration": text.replace(VERSION, NEWER)}});
         maps.patch("kubeadm-config", &PatchParams::default(), &Patch::Merge(data)).await.unwrap();
-        join_control_plane(&workload, "cp-1");
+        // The images of a version are on the disks of that version only, and kubeadm begins nothing without them.
+        join_control_plane(&workload, "cp-of-another-disk");
+        minutes(3).await;
+        assert_eq!((workload.instances().len(), workload.members().unwrap().len()), (1, 1));
+        power_off(&workload, "cp-of-another-disk");
+
+        join_control_plane_at(&workload, "cp-1", NEWER);
         minutes(3).await;
         let instances: Vec<_> =
             workload.instances().into_iter().map(|each| (each.version.to_string(), each.serves)).collect();
