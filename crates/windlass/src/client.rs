@@ -10,7 +10,9 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tower::BoxError;
 use tower::util::MapResponseLayer;
+use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::label;
 use windlass_api::name::{ClusterName, NameError, Namespace};
 
 use crate::error::{Exit, Explained, Kind};
@@ -102,7 +104,13 @@ impl Management {
     pub async fn cluster(&self, name: &ClusterName) -> Result<TanzuKubernetesCluster, Error> {
         let found = self.api::<TanzuKubernetesCluster>().get_opt(name.as_str()).await;
         let found = found.map_err(Error::while_trying(&format!("read the cluster {name}")))?;
-        found.ok_or_else(|| Error::NoCluster { name: name.clone(), namespace: self.namespace.clone() })
+        if let Some(found) = found {
+            return Ok(found);
+        }
+        let (name, namespace) = (name.clone(), self.namespace.clone());
+        // It is only asked to say more: whoever cannot read Clusters is told what is known without.
+        let others = matches!(self.api::<Cluster>().get_opt(name.as_str()).await, Ok(Some(_)));
+        Err(if others { Error::NotOurs { name, namespace } } else { Error::NoCluster { name, namespace } })
     }
 
     /// All objects of a kind that has no namespaces.
@@ -170,6 +178,10 @@ pub enum Error {
     Client(#[source] Box<kube::Error>),
     #[error("there is no cluster {name} in the namespace {namespace}")]
     NoCluster { name: ClusterName, namespace: Namespace },
+    #[error(
+        "the cluster {name} in the namespace {namespace} is a Cluster of Cluster API that is rolled without Windlass: there is no TanzuKubernetesCluster {name}"
+    )]
+    NotOurs { name: ClusterName, namespace: Namespace },
     #[error("cannot {attempt}: the server refuses: {message}")]
     Refused { attempt: String, message: String, code: u16 },
     #[error("cannot {attempt}: the server does not know this kind of object")]
@@ -201,6 +213,7 @@ impl Explained for Error {
             | Self::Kubeconfig(_)
             | Self::Namespace(_)
             | Self::NoCluster { .. }
+            | Self::NotOurs { .. }
             | Self::Refused { .. } => Kind::User,
             Self::UnknownKind { .. } | Self::Unreachable { .. } => Kind::Environment,
             Self::Client(_) | Self::Request { .. } => Kind::Internal,
@@ -215,6 +228,9 @@ impl Explained for Error {
             }
             Self::Namespace(_) => "--namespace NAME".to_owned(),
             Self::NoCluster { namespace, .. } => format!("windlass get clusters -n {namespace}"),
+            Self::NotOurs { name, namespace } => {
+                format!("kubectl get machines -n {namespace} -l {}={name}", label::CLUSTER_NAME.name)
+            }
             Self::Refused { code: 401 | 403, .. } => "kubectl auth whoami".to_owned(),
             Self::Refused { code: 404 | 409, .. } => "windlass get clusters".to_owned(),
             Self::Refused { .. } => "windlass release list, and --help for what else is accepted".to_owned(),
