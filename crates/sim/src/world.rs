@@ -9,10 +9,11 @@ use windlass_apiserver::{ApiServer, Options};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::clock::Clock;
 
+use crate::actor::Caller;
 use crate::catalogue;
 use crate::door::Doors;
 use crate::durations::Durations;
-use crate::fault::{self, Actor, Disk, Faults, Faulty, Place, Scenario};
+use crate::fault::{self, Disk, Faults, Faulty, Place, Scenario};
 use crate::log::{Logged, PodLog};
 use crate::management::Management;
 use crate::packages::{self, Kapp};
@@ -117,13 +118,13 @@ impl World {
         Client::new(self.0.management.clone(), "default")
     }
 
-    /// A client of the management API as this actor has it: what goes wrong for it goes wrong here.
-    pub fn client_of(&self, actor: Actor) -> Client {
+    /// A client of the management API as this caller has it: what goes wrong for it goes wrong here.
+    pub fn client_of(&self, caller: Caller) -> Client {
         if self.0.faults.is_empty() {
             return self.client();
         }
         let server = self.0.management.clone();
-        Client::new(Faulty::new(server, self.0.faults.clone(), actor, Place::Management, "management"), "default")
+        Client::new(Faulty::new(server, self.0.faults.clone(), caller, Place::Management, "management"), "default")
     }
 
     /// What goes wrong in it.
@@ -170,7 +171,7 @@ impl World {
 
     /// Runs all simulators until `stop`.
     pub async fn run(&self, programs: Arc<dyn Programs>, doors: Arc<dyn Doors>, stop: impl Future<Output = ()>) {
-        self.run_through(self.client_of(Actor::Simulators), programs, doors, stop).await;
+        self.run_through(self.client_of(Caller::Simulators), programs, doors, stop).await;
     }
 
     /// The same with simulators of the management side that use this client: somebody may want to see what they ask.
