@@ -17,7 +17,7 @@ mod bootstrap;
 mod cluster;
 mod conditions;
 mod context;
-mod contract;
+pub(crate) mod contract;
 mod infrastructure;
 mod job;
 mod kubeadm_control_plane;

@@ -10,6 +10,7 @@ use windlass_runtime::chance::Seed;
 use windlass_runtime::clock::Clock;
 
 use crate::actor::Caller;
+use crate::admission;
 use crate::catalogue;
 use crate::door::Doors;
 use crate::durations::Durations;
@@ -82,6 +83,7 @@ impl World {
         let backend = disk.clone().map(|disk| Arc::new(disk) as Arc<dyn Backend>);
         let management = ApiServer::new(Options { backend, ..options(&settings, &recorder) });
         PodLog::serve(&management);
+        admission::add(&management);
         let workloads = Workloads::new(settings.clone(), recorder.clone(), faults.clone());
         let world = Self(Arc::new(Inner { settings, management, workloads, recorder, faults, disk }));
         catalogue::furnish(&world.client()).await?;
@@ -92,8 +94,8 @@ impl World {
         Ok(world)
     }
 
-    /// A World of its own with the same objects, at the same revisions. Nothing runs in it yet, and its webhooks are for
-    /// whoever made it to add. Its recorder remembers what this one has seen, and goes its own way.
+    /// A World of its own with the same objects, at the same revisions. Nothing runs in it yet, and webhooks other than those of
+    /// Cluster API are for whoever made it to add. Its recorder remembers what this one has seen, and goes its own way.
     #[must_use]
     pub fn fork(&self, settings: Settings) -> Self {
         self.fork_recorded_by(settings, self.0.recorder.fork())
@@ -103,6 +105,7 @@ impl World {
     #[must_use]
     pub fn fork_recorded_by(&self, settings: Settings, recorder: Recorder) -> Self {
         let management = self.0.management.fork(options(&settings, &recorder));
+        admission::add(&management);
         let faults = self.0.faults.fork(&settings.faults, &settings.clock, settings.seed, &recorder);
         let workloads = self.0.workloads.fork(settings.clone(), recorder.clone(), faults.clone());
         Self(Arc::new(Inner { settings, management, workloads, recorder, faults, disk: None }))

@@ -4,6 +4,7 @@ mod control_plane;
 mod drain;
 mod health;
 mod pool;
+mod refusal;
 pub mod stage;
 mod topology;
 mod trace;
