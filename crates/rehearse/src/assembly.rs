@@ -18,7 +18,7 @@ use windlass_controller::access::{Access, KeyMaker, Workloads};
 use windlass_controller::reconcile;
 use windlass_plan::gate::Gates;
 use windlass_runtime::trace::Trace;
-use windlass_sim::actor::{self, acting};
+use windlass_sim::actor::{Actor, Caller, acting};
 use windlass_sim::door::Doors;
 use windlass_sim::fault::{Faulty, Split};
 use windlass_sim::world::World;
@@ -26,7 +26,7 @@ use windlass_sim::world::World;
 use crate::crash::{Crashes, Process};
 use crate::seam::Seam;
 use crate::stand_in::{NoDoors, StandInKeys};
-use crate::traffic::{Actor, Place, Traffic};
+use crate::traffic::{Place, Traffic};
 
 /// How long it takes until crashed controllers are back: about what a Deployment needs to start a pod again.
 const RESTART: Duration = Duration::from_secs(5);
@@ -71,7 +71,7 @@ impl Assembly {
     /// Puts Windlass on a World that has none yet: its webhook is added here, and once.
     pub fn new(world: World, settings: Settings) -> Self {
         let assembly = Self { world, settings, traffic: Traffic::default() };
-        let process = Crashes::none().process(Actor::Controllers);
+        let process = Crashes::none().process(Caller::Controllers);
         webhook::add(assembly.world.management(), assembly.client(&process));
         assembly
     }
@@ -95,15 +95,15 @@ impl Assembly {
     pub async fn run(&self, stop: impl Future<Output = ()>) {
         let stop = stop.shared();
         let programs = program::Upgraders::new(self.clone());
-        let client = self.client(&Crashes::none().process(Actor::Simulators));
+        let client = self.client(&Crashes::none().process(Caller::Simulators));
         let doors = Arc::clone(&self.settings.doors);
         let world = self.world.run_through(client, Arc::new(programs), doors, stop.clone());
-        tokio::join!(world, acting(actor::Actor::Windlass, self.run_controllers(stop)));
+        tokio::join!(world, acting(Actor::Windlass, self.run_controllers(stop)));
     }
 
     /// What a process of controllers is given that never crashes.
     pub(crate) fn controllers(&self) -> Access {
-        self.access(&Crashes::none().process(Actor::Controllers))
+        self.access(&Crashes::none().process(Caller::Controllers))
     }
 
     /// Runs the controllers, as the scenario has it.
@@ -117,7 +117,7 @@ impl Assembly {
     /// Controllers that stand still while others take over, and then go on with what they were at until they notice (F13).
     async fn run_split(&self, split: &Split, stop: impl Future<Output = ()> + Clone) {
         let say = |text: &str| self.world.faults().say_split(split, text);
-        let process = self.settings.crashes.process(Actor::Controllers);
+        let process = self.settings.crashes.process(Caller::Controllers);
         let mut old = pin!(reconcile::run(self.access(&process), stop.clone()));
         tokio::select! {
             biased;
@@ -147,11 +147,11 @@ impl Assembly {
     /// Runs the controllers, and starts them again when they have crashed.
     async fn keep_running(&self, stop: impl Future<Output = ()> + Clone) {
         loop {
-            let process = self.settings.crashes.process(Actor::Controllers);
+            let process = self.settings.crashes.process(Caller::Controllers);
             // A crash is seen first: what has crashed makes no further step.
             tokio::select! {
                 biased;
-                cause = process.died() => self.say_crash(Actor::Controllers, &cause),
+                cause = process.died() => self.say_crash(Caller::Controllers, &cause),
                 () = reconcile::run(self.access(&process), stop.clone()) => return,
             }
             let mut stopped = pin!(stop.clone());
@@ -164,9 +164,9 @@ impl Assembly {
     }
 
     /// Says in the timeline that a process has crashed.
-    fn say_crash(&self, actor: Actor, cause: &str) {
+    fn say_crash(&self, caller: Caller, cause: &str) {
         let now = self.world.settings().clock.now();
-        self.world.recorder().mark(now, "management", "", actor.as_str(), cause);
+        self.world.recorder().mark(now, "management", "", caller.as_str(), cause);
     }
 
     /// What controllers are given on a World.
@@ -176,7 +176,7 @@ impl Assembly {
             client: self.client(process),
             workloads: Arc::new(self.workloads(process)),
             keys: Arc::clone(&self.settings.keys),
-            clock: self.world.faults().clock(process.actor(), &world.clock),
+            clock: self.world.faults().clock(process.caller(), &world.clock),
             seed: world.seed.child("controllers"),
             gates: self.settings.gates.clone(),
             trace: self.settings.trace.clone(),
@@ -191,7 +191,7 @@ impl Assembly {
         if faults.is_empty() {
             return Client::new(through, "default");
         }
-        let broken = Faulty::new(through, faults.clone(), process.actor(), Place::Management, "management");
+        let broken = Faulty::new(through, faults.clone(), process.caller(), Place::Management, "management");
         Client::new(broken, "default")
     }
 
@@ -203,6 +203,6 @@ impl Assembly {
 
 /// The way to the workload clusters of a World for somebody who is no part of it.
 pub(crate) fn workloads(world: &World) -> impl Workloads {
-    let process = Crashes::none().process(Actor::Controllers);
+    let process = Crashes::none().process(Caller::Controllers);
     access::InProcess::new(world.workloads().clone(), process, Traffic::default())
 }

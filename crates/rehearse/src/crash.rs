@@ -9,9 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
+use windlass_sim::actor::Caller;
 use windlass_sim::fault::{Moment, Scenario};
-
-use crate::traffic::Actor;
 
 /// One write of Windlass.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +19,8 @@ pub struct Write {
     /// Which one, from 1.
     pub number: u64,
     /// Who wrote.
-    pub actor: Actor,
+    #[serde(rename = "actor")]
+    pub caller: Caller,
     /// What: `patch machinedeployments default/my-tkc-workers-default`.
     pub what: String,
 }
@@ -79,8 +79,8 @@ impl Crashes {
     }
 
     /// A process that may crash.
-    pub fn process(&self, actor: Actor) -> Process {
-        Process { actor, crashes: self.clone(), died: Arc::default(), cause: Arc::default() }
+    pub fn process(&self, caller: Caller) -> Process {
+        Process { caller, crashes: self.clone(), died: Arc::default(), cause: Arc::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -103,7 +103,7 @@ impl State {
 /// A process that may crash: the controllers together, or the program in one pod. A handle: clones are the same process.
 #[derive(Debug, Clone)]
 pub struct Process {
-    actor: Actor,
+    caller: Caller,
     crashes: Crashes,
     died: Arc<Notify>,
     /// Why it has crashed.
@@ -112,8 +112,8 @@ pub struct Process {
 
 impl Process {
     /// Who it is.
-    pub fn actor(&self) -> Actor {
-        self.actor
+    pub fn caller(&self) -> Caller {
+        self.caller
     }
 
     /// Takes note of a write of the process that was committed. If it is the one to crash after, this never returns: the
@@ -122,9 +122,10 @@ impl Process {
         let crashes = {
             let mut state = self.crashes.lock();
             let number = state.count() + 1;
-            let crash =
-                state.is_point(number, Moment::After).then(|| format!("F01: crash of the {} after {what}", self.actor));
-            state.writes.push(Write { number, actor: self.actor, what });
+            let crash = state
+                .is_point(number, Moment::After)
+                .then(|| format!("F01: crash of the {} after {what}", self.caller));
+            state.writes.push(Write { number, caller: self.caller, what });
             crash
         };
         if let Some(cause) = crashes {
@@ -140,7 +141,7 @@ impl Process {
         let crashes = state.is_point(next, Moment::Before);
         drop(state);
         if crashes {
-            self.die(format!("F02: crash of the {} before {what}", self.actor));
+            self.die(format!("F02: crash of the {} before {what}", self.caller));
         }
         crashes
     }
@@ -166,20 +167,20 @@ mod tests {
     #[test]
     fn writes_of_all_processes_are_counted_together_and_only_the_chosen_one_is_the_last_of_its_sender() {
         let crashes = Crashes::after(2);
-        let (controllers, pod) = (crashes.process(Actor::Controllers), crashes.process(Actor::Upgrader));
+        let (controllers, pod) = (crashes.process(Caller::Controllers), crashes.process(Caller::Upgrader));
         assert!(controllers.wrote("create a".into()).now_or_never().is_some());
         assert!(pod.wrote("create b".into()).now_or_never().is_none());
         assert!(controllers.wrote("create c".into()).now_or_never().is_some());
         assert!(pod.died().now_or_never().is_some());
         assert!(controllers.died().now_or_never().is_none());
-        let numbers: Vec<(u64, Actor)> = crashes.writes().iter().map(|write| (write.number, write.actor)).collect();
-        assert_eq!(numbers, [(1, Actor::Controllers), (2, Actor::Upgrader), (3, Actor::Controllers)]);
+        let numbers: Vec<(u64, Caller)> = crashes.writes().iter().map(|write| (write.number, write.caller)).collect();
+        assert_eq!(numbers, [(1, Caller::Controllers), (2, Caller::Upgrader), (3, Caller::Controllers)]);
     }
 
     #[test]
     fn a_point_is_passed_once_and_there_may_be_several() {
         let crashes = Crashes::at(vec![(1, Moment::Before), (1, Moment::After)]);
-        let [first, second, third] = [0; 3].map(|_| crashes.process(Actor::Controllers));
+        let [first, second, third] = [0; 3].map(|_| crashes.process(Caller::Controllers));
         assert!(first.crashes_before("create a") && first.died().now_or_never().is_some());
         assert!(!second.crashes_before("create a"));
         assert!(second.wrote("create a".into()).now_or_never().is_none());

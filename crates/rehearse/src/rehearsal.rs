@@ -19,6 +19,7 @@ use windlass_api::version::KubernetesVersion;
 use windlass_plan::gate::{Gate, Gates};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
+use windlass_sim::actor::Caller;
 use windlass_sim::fault::Scenario;
 use windlass_sim::invariant::Violation;
 use windlass_sim::timeline::{Event, Timeline, What};
@@ -27,7 +28,7 @@ use windlass_sim::world::{self, World};
 use crate::assembly::{Assembly, Settings};
 use crate::crash::{Crashes, Write};
 use crate::settle;
-use crate::traffic::{Actor, Requests, Traffic};
+use crate::traffic::{Requests, Traffic};
 use ask::{Answer, Ask};
 
 /// What to rehearse.
@@ -132,7 +133,7 @@ pub struct Rehearsal {
     /// What must never be and was, in order.
     pub violations: Vec<Reported>,
     /// How much was asked of the API servers, and by whom.
-    pub requests: BTreeMap<Actor, Requests>,
+    pub requests: BTreeMap<Caller, Requests>,
 }
 
 /// How a rehearsal ended.
@@ -268,7 +269,7 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
         machines: machines(&timeline.events),
         timeline,
         violations: violations.map(|violation| Reported { violation, replay: replay.clone() }).collect(),
-        requests: assembly.traffic().by_actor(),
+        requests: assembly.traffic().by_caller(),
     };
     Ok(Ended { rehearsal, world, writes: assembly.crashes().writes(), traffic: assembly.traffic().clone() })
 }

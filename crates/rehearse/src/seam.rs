@@ -42,7 +42,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let asked = Asked::of(self.place, &request);
-        self.traffic.count(self.process.actor(), &asked);
+        self.traffic.count(self.process.caller(), &asked);
         if asked.writes && self.process.crashes_before(&asked.to_string()) {
             return Box::pin(std::future::pending());
         }

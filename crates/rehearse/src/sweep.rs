@@ -74,7 +74,7 @@ impl fmt::Display for Sweep {
     /// A line for each crash.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for Crash { write, outcome } in &self.crashes {
-            writeln!(f, "{:>4}  {:<12} {:<90} {outcome}", write.number, write.actor, write.what)?;
+            writeln!(f, "{:>4}  {:<12} {:<90} {outcome}", write.number, write.caller, write.what)?;
         }
         Ok(())
     }

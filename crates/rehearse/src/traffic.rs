@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-pub use windlass_sim::fault::{Actor, Asked, Place};
+use windlass_sim::actor::Caller;
+pub use windlass_sim::fault::{Asked, Place};
 
-/// How much an actor asked.
+/// How much a caller asked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Requests {
@@ -21,36 +22,36 @@ pub struct Requests {
 #[derive(Clone, Default)]
 pub struct Traffic(Arc<Mutex<Counts>>);
 
-/// By actor, place, verb and resource.
-type Counts = BTreeMap<(Actor, Place, &'static str, String), Requests>;
+/// By caller, place, verb and resource.
+type Counts = BTreeMap<(Caller, Place, &'static str, String), Requests>;
 
 impl Traffic {
     /// Counts a request.
-    pub fn count(&self, actor: Actor, asked: &Asked) {
+    pub fn count(&self, caller: Caller, asked: &Asked) {
         let mut counts = self.lock();
-        let requests = counts.entry((actor, asked.place, asked.verb, asked.resource.clone())).or_default();
+        let requests = counts.entry((caller, asked.place, asked.verb, asked.resource.clone())).or_default();
         requests.all += 1;
         requests.writes += u64::from(asked.writes);
     }
 
-    /// How much each actor asked.
-    pub fn by_actor(&self) -> BTreeMap<Actor, Requests> {
-        let mut by_actor: BTreeMap<Actor, Requests> = BTreeMap::new();
-        for ((actor, ..), requests) in &*self.lock() {
-            let sum = by_actor.entry(*actor).or_default();
+    /// How much each caller asked.
+    pub fn by_caller(&self) -> BTreeMap<Caller, Requests> {
+        let mut by_caller: BTreeMap<Caller, Requests> = BTreeMap::new();
+        for ((caller, ..), requests) in &*self.lock() {
+            let sum = by_caller.entry(*caller).or_default();
             sum.all += requests.all;
             sum.writes += requests.writes;
         }
-        by_actor
+        by_caller
     }
 
-    /// A line for each actor, place, verb and resource, the most asked first.
+    /// A line for each caller, place, verb and resource, the most asked first.
     pub fn text(&self) -> String {
         let counts = self.lock();
         let mut lines: Vec<_> = counts.iter().collect();
         lines.sort_by_key(|(_, requests)| std::cmp::Reverse(requests.all));
-        let line = |((actor, place, verb, resource), requests): (&(Actor, Place, &str, String), &Requests)| {
-            format!("{:>6}  {actor:<12} {place:<10} {verb:<7} {resource}\n", requests.all)
+        let line = |((caller, place, verb, resource), requests): (&(Caller, Place, &str, String), &Requests)| {
+            format!("{:>6}  {caller:<12} {place:<10} {verb:<7} {resource}\n", requests.all)
         };
         lines.into_iter().map(line).collect()
     }
@@ -72,11 +73,11 @@ mod tests {
         let asked = |method| {
             Asked::of(Place::Workload, &Request::builder().method(method).uri("/api/v1/nodes/a").body(()).unwrap())
         };
-        traffic.count(Actor::Controllers, &asked(Method::GET));
-        traffic.count(Actor::Controllers, &asked(Method::PATCH));
-        traffic.count(Actor::Upgrader, &asked(Method::GET));
-        let sums = traffic.by_actor();
-        assert_eq!(sums[&Actor::Controllers], Requests { all: 2, writes: 1 });
-        assert_eq!(sums[&Actor::Upgrader], Requests { all: 1, writes: 0 });
+        traffic.count(Caller::Controllers, &asked(Method::GET));
+        traffic.count(Caller::Controllers, &asked(Method::PATCH));
+        traffic.count(Caller::Upgrader, &asked(Method::GET));
+        let sums = traffic.by_caller();
+        assert_eq!(sums[&Caller::Controllers], Requests { all: 2, writes: 1 });
+        assert_eq!(sums[&Caller::Upgrader], Requests { all: 1, writes: 0 });
     }
 }

@@ -3,6 +3,10 @@
 //! A change in a store does not say who made it. Whoever acts says so for as long as it does: [`acting`] is put around a
 //! reconciliation or a request, and the recorder asks [`current`] when a change is committed, which is inside of it. What
 //! nobody says this of was done by a person, or by a program of the workload cluster itself.
+//!
+//! There are two answers to the question who it was. An [`Actor`] is a controller, or somebody who is like one: what a *change*
+//! is put down to. A [`Caller`] is a process with a client of its own: what is known of a *request*, which may go wrong, be
+//! counted, or be the last one before a crash. All simulators of Cluster API are one caller and ten actors.
 
 use std::fmt;
 
@@ -13,7 +17,7 @@ tokio::task_local! {
     static CURRENT: Actor;
 }
 
-/// Who acts.
+/// Who acts: a controller, or somebody who is like one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Actor {
@@ -103,6 +107,38 @@ impl Actor {
 }
 
 impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Who asks an API: a process, known by its client. Scenarios call it `actor`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Caller {
+    /// The controllers of Windlass.
+    Controllers,
+    /// The program in the pods of an update's Job.
+    Upgrader,
+    /// The simulators of the management side.
+    Simulators,
+    /// A person, or another program of theirs.
+    User,
+}
+
+impl Caller {
+    /// The word for it in reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Controllers => "controllers",
+            Self::Upgrader => "upgrader",
+            Self::Simulators => "simulators",
+            Self::User => "user",
+        }
+    }
+}
+
+impl fmt::Display for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.as_str())
     }

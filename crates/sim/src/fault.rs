@@ -43,6 +43,7 @@ use windlass_apiserver::ApiServer;
 use windlass_runtime::chance::{Chance, Seed};
 use windlass_runtime::clock::Clock;
 
+use crate::actor::Caller;
 use crate::management::Infrastructure;
 use crate::timeline::Recorder;
 
@@ -56,7 +57,7 @@ pub use layer::Faulty;
 pub(crate) use machine::{Booting, Held, Making};
 pub(crate) use network::Passage;
 pub use pattern::{Pattern, Whom};
-pub use request::{Actor, Asked, Place, Requests};
+pub use request::{Asked, Place, Requests};
 pub use scenario::{Injection, Scenario, ScenarioError, When};
 pub use span::{Span, SpanError};
 
@@ -175,13 +176,13 @@ impl Faults {
         (0..live.scenario.faults.len()).map(|index| state.bitten.get(&index).copied().unwrap_or_default()).collect()
     }
 
-    /// What runs in any order, if anything does: the stream that decides the order of an actor.
-    pub fn order(&self, actor: Actor) -> Option<Chance> {
+    /// What runs in any order, if anything does: the stream that decides the order of a caller.
+    pub fn order(&self, caller: Caller) -> Option<Chance> {
         let live = self.live()?;
         let (index, _) = live.open().find(|(_, injection)| injection.fault == Fault::AnyOrder {})?;
-        let text = format!("the {actor} run in any order");
-        live.say_once(index, &Bite { place: "management", cluster: "", object: actor.as_str(), text: &text });
-        Some(live.seed.stream(&format!("order {actor}")))
+        let text = format!("the {caller} run in any order");
+        live.say_once(index, &Bite { place: "management", cluster: "", object: caller.as_str(), text: &text });
+        Some(live.seed.stream(&format!("order {caller}")))
     }
 
     /// When the controllers stand still and others take over: from when, until when, and how it goes.

@@ -18,6 +18,7 @@
 #![deny(missing_docs)]
 
 pub mod actor;
+mod admission;
 pub mod catalogue;
 pub mod door;
 pub mod durations;

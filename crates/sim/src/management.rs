@@ -17,7 +17,7 @@ mod bootstrap;
 mod cluster;
 mod conditions;
 mod context;
-mod contract;
+pub(crate) mod contract;
 mod infrastructure;
 mod job;
 mod kubeadm_control_plane;
@@ -42,10 +42,10 @@ use windlass_runtime::clock::Clock;
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::{Options, Order, Outcome};
 
-use crate::actor::acting;
+use crate::actor::{Caller, acting};
 use crate::door::Doors;
 use crate::durations::Durations;
-use crate::fault::{Actor, Faults};
+use crate::fault::Faults;
 use crate::program::Programs;
 use crate::workload::Workloads;
 use context::{Context, Error, Turn};
@@ -87,9 +87,9 @@ impl Management {
         let watches = Watches::new(&self.client);
         let caches = watches.caches();
         let (processes, exits) = Processes::new(self.programs);
-        let clock = self.faults.clock(Actor::Simulators, &self.clock);
+        let clock = self.faults.clock(Caller::Simulators, &self.clock);
         let mut options = Options::new(self.clock.clone(), self.seed.child("management"));
-        if let Some(chance) = self.faults.order(Actor::Simulators) {
+        if let Some(chance) = self.faults.order(Caller::Simulators) {
             options.order = Order::Permuted(chance);
         }
         let nodes = Nodes::default();

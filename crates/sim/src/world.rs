@@ -9,10 +9,12 @@ use windlass_apiserver::{ApiServer, Options};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::clock::Clock;
 
+use crate::actor::Caller;
+use crate::admission;
 use crate::catalogue;
 use crate::door::Doors;
 use crate::durations::Durations;
-use crate::fault::{self, Actor, Disk, Faults, Faulty, Place, Scenario};
+use crate::fault::{self, Disk, Faults, Faulty, Place, Scenario};
 use crate::log::{Logged, PodLog};
 use crate::management::Management;
 use crate::packages::{self, Kapp};
@@ -81,6 +83,7 @@ impl World {
         let backend = disk.clone().map(|disk| Arc::new(disk) as Arc<dyn Backend>);
         let management = ApiServer::new(Options { backend, ..options(&settings, &recorder) });
         PodLog::serve(&management);
+        admission::add(&management);
         let workloads = Workloads::new(settings.clone(), recorder.clone(), faults.clone());
         let world = Self(Arc::new(Inner { settings, management, workloads, recorder, faults, disk }));
         catalogue::furnish(&world.client()).await?;
@@ -91,8 +94,8 @@ impl World {
         Ok(world)
     }
 
-    /// A World of its own with the same objects, at the same revisions. Nothing runs in it yet, and its webhooks are for
-    /// whoever made it to add. Its recorder remembers what this one has seen, and goes its own way.
+    /// A World of its own with the same objects, at the same revisions. Nothing runs in it yet, and webhooks other than those of
+    /// Cluster API are for whoever made it to add. Its recorder remembers what this one has seen, and goes its own way.
     #[must_use]
     pub fn fork(&self, settings: Settings) -> Self {
         self.fork_recorded_by(settings, self.0.recorder.fork())
@@ -102,6 +105,7 @@ impl World {
     #[must_use]
     pub fn fork_recorded_by(&self, settings: Settings, recorder: Recorder) -> Self {
         let management = self.0.management.fork(options(&settings, &recorder));
+        admission::add(&management);
         let faults = self.0.faults.fork(&settings.faults, &settings.clock, settings.seed, &recorder);
         let workloads = self.0.workloads.fork(settings.clone(), recorder.clone(), faults.clone());
         Self(Arc::new(Inner { settings, management, workloads, recorder, faults, disk: None }))
@@ -117,13 +121,13 @@ impl World {
         Client::new(self.0.management.clone(), "default")
     }
 
-    /// A client of the management API as this actor has it: what goes wrong for it goes wrong here.
-    pub fn client_of(&self, actor: Actor) -> Client {
+    /// A client of the management API as this caller has it: what goes wrong for it goes wrong here.
+    pub fn client_of(&self, caller: Caller) -> Client {
         if self.0.faults.is_empty() {
             return self.client();
         }
         let server = self.0.management.clone();
-        Client::new(Faulty::new(server, self.0.faults.clone(), actor, Place::Management, "management"), "default")
+        Client::new(Faulty::new(server, self.0.faults.clone(), caller, Place::Management, "management"), "default")
     }
 
     /// What goes wrong in it.
@@ -170,7 +174,7 @@ impl World {
 
     /// Runs all simulators until `stop`.
     pub async fn run(&self, programs: Arc<dyn Programs>, doors: Arc<dyn Doors>, stop: impl Future<Output = ()>) {
-        self.run_through(self.client_of(Actor::Simulators), programs, doors, stop).await;
+        self.run_through(self.client_of(Caller::Simulators), programs, doors, stop).await;
     }
 
     /// The same with simulators of the management side that use this client: somebody may want to see what they ask.

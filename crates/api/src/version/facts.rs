@@ -31,7 +31,7 @@ pub const LOCAL_API_SERVER_SINCE: MinorVersion = minor(31);
 
 /// Controller manager and scheduler of a control-plane machine speak only to the API server beside them from this patch on.
 /// In that minor kubeadm's first release still gave them the address of the cluster.
-const LOCAL_MANAGERS_SINCE: (MinorVersion, u64) = (minor(19), 1);
+pub const LOCAL_MANAGERS_SINCE: (MinorVersion, u64) = (minor(19), 1);
 /// kubeadm pulls from `registry.k8s.io` from here on, and from `k8s.gcr.io` before.
 const REGISTRY_K8S_IO_SINCE: MinorVersion = minor(25);
 /// The image of `CoreDNS` has a path of its own in kubeadm's repository from here on.

@@ -42,8 +42,8 @@ impl Workloads for InProcess {
             let client = match workload.faults() {
                 faults if faults.is_empty() => Client::new(seam, "default"),
                 faults => {
-                    let (actor, name) = (self.process.actor(), cluster.to_string());
-                    Client::new(Faulty::new(seam, faults.clone(), actor, Place::Workload, &name), "default")
+                    let (caller, name) = (self.process.caller(), cluster.to_string());
+                    Client::new(Faulty::new(seam, faults.clone(), caller, Place::Workload, &name), "default")
                 }
             };
             let etcd = InProcessEtcd { workload, process: self.process.clone() };

@@ -6,13 +6,12 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tracing::instrument::WithSubscriber;
 use windlass_controller::upgrader::{self, Arguments, UpgraderAccess};
-use windlass_sim::actor::{self, acting};
+use windlass_sim::actor::{Actor, Caller, acting};
 use windlass_sim::program::{Container, Exit, Programs};
 
 use super::Assembly;
 use super::voice::Voice;
 use crate::crash::Process;
-use crate::traffic::Actor;
 
 /// The words that a container begins with which replaces a control plane.
 const UPGRADER: [&str; 3] = ["windlass", "control-plane", "upgrade"];
@@ -36,7 +35,7 @@ impl Upgraders {
         UpgraderAccess {
             client: self.assembly.client(process),
             workloads: Arc::new(self.assembly.workloads(process)),
-            clock: world.faults().clock(process.actor(), &world.settings().clock),
+            clock: world.faults().clock(process.caller(), &world.settings().clock),
         }
     }
 }
@@ -51,7 +50,7 @@ impl Programs for Upgraders {
             Ok(arguments) => arguments,
             Err(why) => return async move { Exit { code: 2, message: why.to_string() } }.boxed(),
         };
-        let process = self.assembly.settings.crashes.process(Actor::Upgrader);
+        let process = self.assembly.settings.crashes.process(Caller::Upgrader);
         let access = self.access(&process);
         let log = container.log.clone();
         let assembly = self.assembly.clone();
@@ -59,7 +58,7 @@ impl Programs for Upgraders {
             let exit = tokio::select! {
                 biased;
                 cause = process.died() => {
-                    assembly.say_crash(Actor::Upgrader, &cause);
+                    assembly.say_crash(Caller::Upgrader, &cause);
                     Exit { code: KILLED, message: "killed".into() }
                 }
                 ended = upgrader::run(&access, &arguments) => match ended {
@@ -73,6 +72,6 @@ impl Programs for Upgraders {
             }
             exit
         };
-        acting(actor::Actor::Upgrader, runs.with_subscriber(Voice::new(container.log))).boxed()
+        acting(Actor::Upgrader, runs.with_subscriber(Voice::new(container.log))).boxed()
     }
 }

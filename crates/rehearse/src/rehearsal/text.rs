@@ -16,8 +16,8 @@ impl fmt::Display for Rehearsal {
         self.write_machines(f)?;
         self.write_violations(f)?;
         writeln!(f, "\nRequests")?;
-        for (actor, requests) in &self.requests {
-            writeln!(f, "  {actor:<12} {:>6}, of which {:>5} to write", requests.all, requests.writes)?;
+        for (caller, requests) in &self.requests {
+            writeln!(f, "  {caller:<12} {:>6}, of which {:>5} to write", requests.all, requests.writes)?;
         }
         Ok(())
     }

@@ -3,8 +3,9 @@
 use serde_json::json;
 use windlass_rehearse::rehearsal::{Rehearsal, Request, Verdict, rehearse};
 use windlass_rehearse::sweep::{Sweep, sweep_at};
+use windlass_sim::actor::Caller;
 use windlass_sim::fault::{
-    Action, Actor, EtcdFault, Fault, Loss, MachineFault, Moment, Requests, Scenario, Skew, Span, WatchEnd, When, Whom,
+    Action, EtcdFault, Fault, Loss, MachineFault, Moment, Requests, Scenario, Skew, Span, WatchEnd, When, Whom,
 };
 use windlass_sim::timeline::What;
 
@@ -66,7 +67,7 @@ fn controllers_that_stood_still_do_no_harm_beside_those_that_took_over() {
 
 #[test]
 fn an_upgrade_survives_what_the_management_api_does_to_its_clients() {
-    let writes = || Requests::to("write", "*").by(Actor::Controllers);
+    let writes = || Requests::to("write", "*").by(Caller::Controllers);
     let often = When::chance(0.2);
     let refused = Fault::Refusal { on: writes(), code: 503, retry_after_seconds: None };
     survives(Scenario::default().and(refused, often), "F04: ");
@@ -74,22 +75,22 @@ fn an_upgrade_survives_what_the_management_api_does_to_its_clients() {
     survives(Scenario::default().and(lost, often), "F05: ");
     survives(Scenario::default().and(Fault::Repetition { on: writes() }, often), "F06: ");
     let slow =
-        Fault::Delay { on: Requests::default().by(Actor::Upgrader), least: Span::default(), most: Span::seconds(20) };
+        Fault::Delay { on: Requests::default().by(Caller::Upgrader), least: Span::default(), most: Span::seconds(20) };
     survives(Scenario::of(slow), "F07: ");
     let dropped = Fault::WatchEnds {
-        on: Requests::default().by(Actor::Controllers),
+        on: Requests::default().by(Caller::Controllers),
         how: WatchEnd::Expired,
         after: Span::seconds(30),
     };
     survives(Scenario::default().and(dropped, When::times(20)), "F08: ");
-    let lag = Fault::Lag { on: Requests::default().by(Actor::Controllers), by: Span::seconds(3) };
+    let lag = Fault::Lag { on: Requests::default().by(Caller::Controllers), by: Span::seconds(3) };
     survives(Scenario::of(lag), "F11: ");
 }
 
 #[test]
 fn an_upgrade_survives_wrong_clocks_and_any_order() {
     let clock =
-        Fault::WrongClock { actor: Actor::Controllers, how: Skew::Step { by: jiff::SignedDuration::from_hours(1) } };
+        Fault::WrongClock { caller: Caller::Controllers, how: Skew::Step { by: jiff::SignedDuration::from_hours(1) } };
     survives(Scenario::of(clock), "F15: ");
     survives(Scenario::of(Fault::AnyOrder {}), "F16: ");
 }

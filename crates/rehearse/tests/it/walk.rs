@@ -83,7 +83,7 @@ fn planning_again_changes_nothing(ended: &Ended) {
             let assembly = Assembly::new(world.clone(), Settings::rehearsal(&world));
             let hours = tokio::time::sleep(Duration::from_secs(4 * 60 * 60));
             assembly.run(hours).await;
-            assert!(assembly.traffic().by_actor().values().any(|requests| requests.all > 0));
+            assert!(assembly.traffic().by_caller().values().any(|requests| requests.all > 0));
             assert_eq!(assembly.crashes().writes(), []);
             world
         });

@@ -13,8 +13,8 @@ use windlass_api::name::{NamespacedName, NodeName};
 
 use super::kind::{EtcdFault, Fault, MachineFault, NodeFault};
 use super::node::whom;
-use super::request::Actor;
 use super::{Bite, Faults, Live, Pattern, Span};
+use crate::actor::Caller;
 use crate::workload::{Alarm, Workload};
 use crate::world::World;
 
@@ -163,7 +163,7 @@ async fn act(world: &World, live: &Live, number: usize) {
     let Some(scheduled) = live.scenario.actions.get(number) else { return };
     let action = &scheduled.action;
     let (place, client) = match action.cluster() {
-        None => ("management".to_owned(), Some(world.client_of(Actor::User))),
+        None => ("management".to_owned(), Some(world.client_of(Caller::User))),
         Some(cluster) => (cluster.to_string(), world.workload(cluster).map(|workload| workload.client())),
     };
     let (object, text) = match client {
@@ -180,10 +180,10 @@ async fn act(world: &World, live: &Live, number: usize) {
 async fn begin(world: &World, live: &Live, index: usize) {
     let Some(fault) = live.fault(index) else { return };
     match fault {
-        Fault::StaleReplica { actor, .. } => {
+        Fault::StaleReplica { caller, .. } => {
             live.replicas().insert(index, world.replica());
-            let text = &format!("a replica of the management API stands still, from which the {actor} will read");
-            live.say(index, &Bite { place: "management", cluster: "", object: actor.as_str(), text });
+            let text = &format!("a replica of the management API stands still, from which the {caller} will read");
+            live.say(index, &Bite { place: "management", cluster: "", object: caller.as_str(), text });
         }
         Fault::Node { how: NodeFault::Flaps { .. }, .. } => {
             for (workload, node) in chosen(world, live, index) {

@@ -6,8 +6,9 @@ use jiff::SignedDuration;
 use serde::{Deserialize, Serialize};
 
 use super::pattern::{Pattern, Whom};
-use super::request::{Actor, Requests};
+use super::request::Requests;
 use super::span::Span;
+use crate::actor::Caller;
 
 /// Something that goes wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -80,11 +81,12 @@ pub enum Fault {
         /// How long changes are kept back.
         within: Span,
     },
-    /// What an actor reads comes from a replica of the management API that stands still; what it writes does not. The replica
+    /// What a caller reads comes from a replica of the management API that stands still; what it writes does not. The replica
     /// stops when the fault begins, and is as the others again when it ends.
     StaleReplica {
         /// Who.
-        actor: Actor,
+        #[serde(rename = "actor")]
+        caller: Caller,
         /// So long after it has stopped it is asked: what was seen before may be newer.
         asked_after: Span,
     },
@@ -109,7 +111,8 @@ pub enum Fault {
     /// A clock is wrong.
     WrongClock {
         /// Whose.
-        actor: Actor,
+        #[serde(rename = "actor")]
+        caller: Caller,
         /// In which way.
         how: Skew,
     },

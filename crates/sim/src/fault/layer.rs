@@ -15,9 +15,10 @@ use windlass_apiserver::status::ApiError;
 use windlass_apiserver::{ApiServer, Body, body};
 
 use super::kind::{Fault, Loss};
-use super::request::{Actor, Asked, Place};
+use super::request::{Asked, Place};
 use super::watch::{self, Spoiled};
 use super::{Bite, Faults, Live};
+use crate::actor::Caller;
 
 /// How long a client waits for an answer before it gives up: kube's own default is about as long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(295);
@@ -34,7 +35,7 @@ pub struct Faulty<S> {
 /// Who asks, and where.
 #[derive(Clone)]
 pub(super) struct Client {
-    pub(super) actor: Actor,
+    pub(super) caller: Caller,
     pub(super) place: Place,
     /// The workload cluster, as `namespace/name`; `management` otherwise.
     pub(super) name: String,
@@ -48,9 +49,9 @@ impl Client {
 }
 
 impl<S> Faulty<S> {
-    /// The API server of a place (`management`, or the workload cluster as `namespace/name`), as an actor reaches it.
-    pub fn new(inner: S, faults: Faults, actor: Actor, place: Place, name: &str) -> Self {
-        Self { inner, faults, client: Client { actor, place, name: name.to_owned() } }
+    /// The API server of a place (`management`, or the workload cluster as `namespace/name`), as a caller reaches it.
+    pub fn new(inner: S, faults: Faults, caller: Caller, place: Place, name: &str) -> Self {
+        Self { inner, faults, client: Client { caller, place, name: name.to_owned() } }
     }
 }
 
@@ -176,7 +177,7 @@ impl Faults {
     pub(super) fn treatment(&self, client: &Client, asked: &Asked) -> Treatment {
         let mut treatment = Treatment::default();
         let Some(live) = self.live() else { return treatment };
-        let Client { actor, place, .. } = client;
+        let Client { caller, place, .. } = client;
         for (index, injection) in live.open() {
             let when = &injection.when;
             let say = |text: &str| {
@@ -185,30 +186,30 @@ impl Faults {
             };
             match &injection.fault {
                 Fault::Refusal { on, code, retry_after_seconds }
-                    if on.matches(*actor, asked) && live.strikes(index, when) =>
+                    if on.matches(*caller, asked) && live.strikes(index, when) =>
                 {
-                    say(&format!("{asked} of the {actor} is refused with {code}"));
+                    say(&format!("{asked} of the {caller} is refused with {code}"));
                     treatment.refusal = Some(refusal(*code, *retry_after_seconds));
                 }
                 Fault::LeaseLost {} if asked.writes && asked.resource == "leases" && live.strikes(index, when) => {
-                    say(&format!("{asked} of the {actor} is not answered"));
+                    say(&format!("{asked} of the {caller} is not answered"));
                     treatment.refusal = Some(refusal(504, None));
                 }
-                Fault::LostAnswer { on, instead } if on.matches(*actor, asked) && live.strikes(index, when) => {
-                    say(&format!("the answer to {asked} of the {actor} is lost"));
+                Fault::LostAnswer { on, instead } if on.matches(*caller, asked) && live.strikes(index, when) => {
+                    say(&format!("the answer to {asked} of the {caller} is lost"));
                     treatment.loss = Some(*instead);
                 }
                 Fault::Repetition { on }
-                    if on.matches(*actor, asked) && asked.verb != "watch" && live.strikes(index, when) =>
+                    if on.matches(*caller, asked) && asked.verb != "watch" && live.strikes(index, when) =>
                 {
-                    say(&format!("{asked} of the {actor} is delivered twice"));
+                    say(&format!("{asked} of the {caller} is delivered twice"));
                     treatment.twice = true;
                 }
-                Fault::Delay { on, least, most } if on.matches(*actor, asked) && live.strikes(index, when) => {
+                Fault::Delay { on, least, most } if on.matches(*caller, asked) && live.strikes(index, when) => {
                     treatment.slow_down(live.delay(index, [least.0, most.0], client, asked));
                 }
-                Fault::StaleReplica { actor: whose, asked_after }
-                    if whose == actor
+                Fault::StaleReplica { caller: whose, asked_after }
+                    if whose == caller
                         && !asked.writes
                         && *place == Place::Management
                         && live.at(when.after.and(*asked_after)) <= live.clock.now() =>
@@ -216,8 +217,8 @@ impl Faults {
                     treatment.replica = live.replicas().get(&index).cloned();
                     if treatment.replica.is_some() {
                         live.count(index);
-                        let text = format!("the {actor} read from a replica that stands still");
-                        let object = actor.as_str();
+                        let text = format!("the {caller} read from a replica that stands still");
+                        let object = caller.as_str();
                         live.say_once(index, &Bite { place: "management", cluster: "", object, text: &text });
                     }
                 }
@@ -249,7 +250,7 @@ impl Live {
         let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         let drawn = chance.range(millis(least)..millis(most).saturating_add(1));
         let there = chance.below(drawn.saturating_add(1));
-        let text = &format!("{asked} of the {} takes {drawn} ms longer", client.actor);
+        let text = &format!("{asked} of the {} takes {drawn} ms longer", client.caller);
         let object = &format!("{} {}", asked.verb, asked.resource);
         self.say_once(index, &Bite { place: &client.name, cluster: client.cluster(), object, text });
         [there, drawn - there].map(Duration::from_millis)

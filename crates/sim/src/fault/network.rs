@@ -9,8 +9,9 @@ use windlass_apiserver::status::ApiError;
 
 use super::kind::{Fault, LoadBalancerFault, Silence};
 use super::layer::{PATIENCE, refusal};
-use super::request::{Actor, Asked};
+use super::request::Asked;
 use super::{Bite, Faults, Span};
+use crate::actor::Caller;
 use crate::workload::Workload;
 
 /// How long an address is nowhere that moves to another host: about what it takes until everybody has heard of it.
@@ -51,8 +52,8 @@ impl Faults {
                 // Who asks is not known here, so that a fault that names somebody is for nobody.
                 Fault::Unreachable { clusters, on, how }
                     if clusters.matches(&cluster)
-                        && on.actor.is_none()
-                        && on.matches(Actor::User, asked)
+                        && on.caller.is_none()
+                        && on.matches(Caller::User, asked)
                         && live.strikes(index, when) =>
                 {
                     say(in_words(*how));

@@ -7,38 +7,7 @@ use serde::{Deserialize, Serialize};
 use windlass_apiserver::request::{self, Target, Verb};
 
 use super::pattern::Pattern;
-
-/// Who asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Actor {
-    /// The controllers of Windlass.
-    Controllers,
-    /// The program in the pods of an update's Job.
-    Upgrader,
-    /// The simulators of the management side.
-    Simulators,
-    /// A person, or another program of theirs.
-    User,
-}
-
-impl Actor {
-    /// The word for it in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Controllers => "controllers",
-            Self::Upgrader => "upgrader",
-            Self::Simulators => "simulators",
-            Self::User => "user",
-        }
-    }
-}
-
-impl fmt::Display for Actor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
-    }
-}
+use crate::actor::Caller;
 
 /// Which API is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -116,8 +85,8 @@ impl fmt::Display for Asked {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Requests {
     /// Of this sender.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub actor: Option<Actor>,
+    #[serde(default, rename = "actor", skip_serializing_if = "Option::is_none")]
+    pub caller: Option<Caller>,
     /// To this API.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<Place>,
@@ -134,14 +103,14 @@ pub struct Requests {
 
 impl Requests {
     /// Whether this one is meant.
-    pub fn matches(&self, actor: Actor, asked: &Asked) -> bool {
+    pub fn matches(&self, caller: Caller, asked: &Asked) -> bool {
         let verb = match self.verb.as_deref() {
             None => true,
             Some("write") => asked.writes,
             Some("read") => !asked.writes && asked.verb != "watch",
             Some(verb) => asked.verb == verb,
         };
-        verb && self.actor.is_none_or(|wanted| wanted == actor)
+        verb && self.caller.is_none_or(|wanted| wanted == caller)
             && self.place.is_none_or(|place| place == asked.place)
             && self.resource.matches(&asked.resource)
             && self.object.matches(&asked.object)
@@ -149,8 +118,8 @@ impl Requests {
 
     /// Those of a sender.
     #[must_use]
-    pub fn by(mut self, actor: Actor) -> Self {
-        self.actor = Some(actor);
+    pub fn by(mut self, caller: Caller) -> Self {
+        self.caller = Some(caller);
         self
     }
 
@@ -196,12 +165,12 @@ mod tests {
     #[test]
     fn requests_are_chosen_by_sender_verb_resource_and_object() {
         let patch = asked(Method::PATCH, &format!("{MACHINES}/m0"));
-        let chosen = |requests: Requests| requests.matches(Actor::Controllers, &patch);
+        let chosen = |requests: Requests| requests.matches(Caller::Controllers, &patch);
         assert!(chosen(Requests::default()) && chosen(Requests::to("write", "*")));
-        assert!(chosen(Requests::to("patch", "machines").by(Actor::Controllers)));
+        assert!(chosen(Requests::to("patch", "machines").by(Caller::Controllers)));
         assert!(chosen(Requests { object: "default/*".into(), ..Requests::default() }));
         assert!(!chosen(Requests::to("read", "*")) && !chosen(Requests::to("patch", "nodes")));
-        assert!(!chosen(Requests::default().by(Actor::Upgrader)));
+        assert!(!chosen(Requests::default().by(Caller::Upgrader)));
         assert!(!chosen(Requests { place: Some(Place::Workload), ..Requests::default() }));
     }
 }

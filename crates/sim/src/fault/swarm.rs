@@ -10,9 +10,10 @@ use super::kind::{
     EtcdFault, Fault, InfrastructureFault, LoadBalancerFault, Loss, MachineFault, NodeFault, Silence, WatchEnd,
 };
 use super::pattern::{Pattern, Whom};
-use super::request::{Actor, Requests};
+use super::request::Requests;
 use super::scenario::{Injection, Scenario, When};
 use super::span::Span;
+use crate::actor::Caller;
 
 /// How long a swarm stings.
 const LASTS_MINUTES: u64 = 40;
@@ -51,7 +52,7 @@ fn injection(sort: u64, of: &Whom, chance: &mut Chance) -> Injection {
     let fault = match sort {
         0 => {
             let code = pick(chance, [409, 429, 500, 503]);
-            let on = Requests::to("write", "*").by(pick(chance, [Actor::Controllers, Actor::Upgrader]));
+            let on = Requests::to("write", "*").by(pick(chance, [Caller::Controllers, Caller::Upgrader]));
             Fault::Refusal { on, code, retry_after_seconds: Some(1).filter(|_| code == 429) }
         }
         1 => {

@@ -4,31 +4,31 @@ use jiff::{SignedDuration, Timestamp};
 use windlass_runtime::clock::Clock;
 
 use super::kind::{Fault, Skew};
-use super::request::Actor;
 use super::{Bite, Faults, Live, When};
+use crate::actor::Caller;
 
 impl Faults {
-    /// The clock of an actor: the true one, unless a scenario has another for it.
-    pub fn clock(&self, actor: Actor, clock: &Clock) -> Clock {
+    /// The clock of a caller: the true one, unless a scenario has another for it.
+    pub fn clock(&self, caller: Caller, clock: &Clock) -> Clock {
         let Some(live) = self.live() else { return clock.clone() };
-        let is_its = |fault: &Fault| matches!(fault, Fault::WrongClock { actor: whose, .. } if *whose == actor);
+        let is_its = |fault: &Fault| matches!(fault, Fault::WrongClock { caller: whose, .. } if *whose == caller);
         if !live.scenario.faults.iter().any(|injection| is_its(&injection.fault)) {
             return clock.clone();
         }
         let faults = self.clone();
-        clock.bent(move |now| faults.shown(actor, now))
+        clock.bent(move |now| faults.shown(caller, now))
     }
 
-    /// What the clock of an actor shows.
-    fn shown(&self, actor: Actor, now: Timestamp) -> Timestamp {
+    /// What the clock of a caller shows.
+    fn shown(&self, caller: Caller, now: Timestamp) -> Timestamp {
         let Some(live) = self.live() else { return now };
         live.open().fold(now, |shown, (index, injection)| match injection.fault {
-            Fault::WrongClock { actor: whose, how } if whose == actor => {
+            Fault::WrongClock { caller: whose, how } if whose == caller => {
                 let wrong = live.bend(shown, how, &injection.when);
                 if wrong != shown {
                     live.count(index);
-                    let text = format!("the clock of the {actor} shows {wrong}");
-                    let object = actor.as_str();
+                    let text = format!("the clock of the {caller} shows {wrong}");
+                    let object = caller.as_str();
                     live.say_once(index, &Bite { place: "management", cluster: "", object, text: &text });
                 }
                 wrong

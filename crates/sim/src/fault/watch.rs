@@ -48,22 +48,22 @@ impl Faults {
                 live.say(index, &Bite { place, cluster: client.cluster(), object, text });
             };
             match &injection.fault {
-                Fault::WatchEnds { on, how, after } if on.matches(client.actor, asked) && bites() => {
+                Fault::WatchEnds { on, how, after } if on.matches(client.caller, asked) && bites() => {
                     let how_in_words = match how {
                         WatchEnd::Dropped => "is dropped",
                         WatchEnd::Expired => "expires",
                         WatchEnd::Stalled => "stalls",
                     };
-                    say(&format!("{asked} of the {} {how_in_words} after {after}", client.actor));
+                    say(&format!("{asked} of the {} {how_in_words} after {after}", client.caller));
                     ends.push((Instant::now() + after.0, *how));
                 }
-                Fault::BookmarksLost { on } if on.matches(client.actor, asked) && bites() => {
-                    say(&format!("{asked} of the {} is told no bookmarks", client.actor));
+                Fault::BookmarksLost { on } if on.matches(client.caller, asked) && bites() => {
+                    say(&format!("{asked} of the {} is told no bookmarks", client.caller));
                     no_bookmarks = true;
                 }
-                Fault::Lag { on, .. } | Fault::Coalescing { on, .. } => later |= on.matches(client.actor, asked),
+                Fault::Lag { on, .. } | Fault::Coalescing { on, .. } => later |= on.matches(client.caller, asked),
                 // Whoever is connected to another replica has to watch again.
-                Fault::StaleReplica { actor, asked_after } if *actor == client.actor => {
+                Fault::StaleReplica { caller, asked_after } if *caller == client.caller => {
                     let asked_from = when.after.and(*asked_after);
                     // What is in the future of a replica is not waited for: the client lists again.
                     let how = if asked_after.is_zero() { WatchEnd::Dropped } else { WatchEnd::Expired };
@@ -94,11 +94,11 @@ impl Spoiled {
                 Fault::Coalescing { on, within } => (on, within, "leaves out what comes in between"),
                 _ => continue,
             };
-            if on.matches(self.client.actor, &self.asked) && live.strikes(index, &injection.when) {
+            if on.matches(self.client.caller, &self.asked) && live.strikes(index, &injection.when) {
                 by += adds.0;
                 coalesces |= matches!(injection.fault, Fault::Coalescing { .. });
                 let (place, object) = (&*self.client.name, &self.asked.to_string());
-                let text = &format!("{} of the {} {text}: {adds}", self.asked, self.client.actor);
+                let text = &format!("{} of the {} {text}: {adds}", self.asked, self.client.caller);
                 live.say_once(index, &Bite { place, cluster: self.client.cluster(), object, text });
             }
         }

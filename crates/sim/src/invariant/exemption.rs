@@ -9,8 +9,8 @@ use windlass_api::version::{KubernetesVersion, MinorVersion, facts};
 pub struct Exemption {
     /// The rule.
     pub rule: &'static str,
-    /// Only for versions below this one; for all, if there is none.
-    pub below: Option<MinorVersion>,
+    /// Only for versions below this minor and patch; for all, if there is none.
+    pub below: Option<(MinorVersion, u64)>,
     /// Why it cannot be otherwise, and how far it goes.
     pub why: &'static str,
 }
@@ -18,14 +18,14 @@ pub struct Exemption {
 impl Exemption {
     /// Whether it may be made use of at a version.
     pub(super) fn covers(&self, version: &KubernetesVersion) -> bool {
-        self.below.is_none_or(|below| version.minor() < below)
+        self.below.is_none_or(|below| (version.minor(), version.patch()) < below)
     }
 }
 
 /// The kubelet of a new control-plane machine.
 pub(super) const KUBELET_OF_NEW_CONTROL_PLANE: Exemption = Exemption {
     rule: "V1",
-    below: Some(facts::LOCAL_API_SERVER_SINCE),
+    below: Some((facts::LOCAL_API_SERVER_SINCE, 0)),
     why: "below 1.31 the kubelet of a new control-plane machine reaches all API servers through the address of the cluster, \
           and some of them are older while the update that brought it runs",
 };
@@ -41,7 +41,7 @@ pub(super) const PROXY_OF_NEW_CONTROL_PLANE: Exemption = Exemption {
 /// A member that joins etcd at once as a voter.
 pub(super) const JOIN_AS_VOTER: Exemption = Exemption {
     rule: "E1",
-    below: Some(facts::ETCD_LEARNER_SINCE),
+    below: Some((facts::ETCD_LEARNER_SINCE, 0)),
     why: "below 1.27 kubeadm adds a member as a voter before it starts; the quorum counts it until then, and there is one at a \
           time",
 };
@@ -49,16 +49,16 @@ pub(super) const JOIN_AS_VOTER: Exemption = Exemption {
 /// A member that counts before it has learnt.
 pub(super) const JOIN_WITHOUT_LEARNING: Exemption = Exemption {
     rule: "E4",
-    below: Some(facts::ETCD_LEARNER_SINCE),
+    below: Some((facts::ETCD_LEARNER_SINCE, 0)),
     why: "below 1.27 kubeadm has no learners: a member counts from the moment that it is added",
 };
 
 /// Controller managers and schedulers that use the address of the cluster.
 pub(super) const PROGRAMS_THROUGH_THE_CLUSTER_ADDRESS: Exemption = Exemption {
     rule: "V4",
-    below: Some(MinorVersion { major: 1, minor: 20 }),
-    why: "below 1.20 (and 1.19.1, where it was fixed too) kubeadm lets controller managers and schedulers use the address of the \
-          cluster, and they reach an API server of the other minor while a control plane is rolled",
+    below: Some(facts::LOCAL_MANAGERS_SINCE),
+    why: "below 1.19.1 kubeadm lets controller managers and schedulers use the address of the cluster, and they \
+          reach an API server of the other minor while a control plane is rolled",
 };
 
 /// All exceptions.

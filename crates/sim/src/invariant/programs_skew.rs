@@ -26,7 +26,7 @@ fn check(cluster: &Cluster, _: &Fact, findings: &mut Findings) {
             // One minor apart, while one of the two is what the roll brings or takes away.
             let is_next = version.distance_from(other).is_within(1, 1);
             let is_rolled = cluster.rolls_to().is_some_and(|to| version == to || other == to);
-            if !is_local && is_next && is_rolled {
+            if PROGRAMS_THROUGH_THE_CLUSTER_ADDRESS.covers(version) && is_next && is_rolled {
                 findings.exempt(&PROGRAMS_THROUGH_THE_CLUSTER_ADDRESS, subject, text);
             } else {
                 findings.breach(subject, text);

@@ -6,7 +6,7 @@ use windlass_api::version::KubernetesVersion;
 
 /// How far a control plane is with the version that it was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ControlPlaneState {
+pub(crate) enum ControlPlaneState {
     /// No machine has a version yet.
     Provisioning,
     /// Some machine is older than what was asked for.
@@ -16,7 +16,7 @@ pub(super) enum ControlPlaneState {
 }
 
 /// How far a control plane is.
-pub(super) fn state(control_plane: &KubeadmControlPlane) -> ControlPlaneState {
+pub(crate) fn state(control_plane: &KubeadmControlPlane) -> ControlPlaneState {
     let status = control_plane.status.as_ref();
     let versions = status.map(|status| status.versions.as_slice()).unwrap_or_default();
     // Before 1.14 only the oldest version was said.

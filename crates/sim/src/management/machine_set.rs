@@ -30,6 +30,8 @@ use super::{pause, write};
 
 /// What holds up the deletion of a `MachineSet`.
 pub(super) const FINALIZER: &str = "cluster.x-k8s.io/machineset";
+/// The least ordinal that a new machine of a set may have in its name: those below may have been given before.
+const FIRST_ORDINAL: &str = "sim.windlass.dev/first-ordinal";
 
 pub(super) async fn reconcile(turn: &Turn, set: &MachineSet) -> Result<Outcome, Error> {
     let meta = &set.metadata;
@@ -44,9 +46,10 @@ pub(super) async fn reconcile(turn: &Turn, set: &MachineSet) -> Result<Outcome, 
     if deleting(&cluster.metadata) {
         return Ok(Outcome::done());
     }
-    let held = own_fields(turn, set, &cluster).await?;
+    let machines = machines(turn, set);
+    let held = own_fields(turn, set, &cluster, &machines).await?;
     let set = held.as_ref().unwrap_or(set);
-    let view = View { turn, cluster: &cluster, set, deployment: deployment(turn, set), machines: machines(turn, set) };
+    let view = View { turn, cluster: &cluster, set, deployment: deployment(turn, set), machines };
     sync::machines(&view).await?;
     remediation::machines(&view).await?;
     if view.scale().await? {
@@ -71,11 +74,17 @@ struct View<'a> {
     machines: Vec<Arc<Machine>>,
 }
 
-/// The finalizer; and a set that stands for itself goes with its Cluster.
-async fn own_fields(turn: &Turn, set: &MachineSet, cluster: &Cluster) -> Result<Option<MachineSet>, Error> {
+/// The finalizer, and the first ordinal that is free; and a set that stands for itself goes with its Cluster.
+async fn own_fields(
+    turn: &Turn,
+    set: &MachineSet,
+    cluster: &Cluster,
+    machines: &[Arc<Machine>],
+) -> Result<Option<MachineSet>, Error> {
     let finalizers = with_finalizer(&set.metadata, FINALIZER);
     let alone = owners(&set.metadata).is_empty();
-    if finalizers.is_none() && !alone {
+    let ordinal = ordinal_after(set, machines);
+    if finalizers.is_none() && !alone && ordinal.is_none() {
         return Ok(None);
     }
     let mut metadata = json!({});
@@ -84,6 +93,9 @@ async fn own_fields(turn: &Turn, set: &MachineSet, cluster: &Cluster) -> Result<
     }
     if alone {
         metadata["ownerReferences"] = json!([owned_by(cluster)]);
+    }
+    if let Some(ordinal) = ordinal {
+        metadata["annotations"] = json!({ FIRST_ORDINAL: ordinal.to_string() });
     }
     write::patch(turn, set, json!({ "metadata": metadata })).await.map(Some)
 }
@@ -226,10 +238,29 @@ fn versions(machines: &[Arc<Machine>]) -> Vec<VersionCount> {
     counts.into_iter().map(|(version, replicas)| VersionCount { version: version.to_owned(), replicas }).collect()
 }
 
-/// The name with the lowest ordinal that is not taken.
+/// The least ordinal that a new machine of a set may have.
+fn first_ordinal(set: &MachineSet) -> usize {
+    let annotations = set.metadata.annotations.as_ref();
+    annotations.and_then(|all| all.get(FIRST_ORDINAL)).and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// The first ordinal that a set is to have from now on, if it is another one. A machine that goes and will be replaced takes its
+/// name with it: the names of Cluster API are random, and none comes twice. What goes because it is too much is not replaced by
+/// anything of this set, as a rule, and costs no write.
+fn ordinal_after(set: &MachineSet, machines: &[Arc<Machine>]) -> Option<usize> {
+    let wanted = usize::try_from(set.spec.replicas.unwrap_or(1)).unwrap_or(usize::MAX);
+    let is_replaced = machines.len() <= wanted && machines.iter().any(|machine| deleting(&machine.metadata));
+    let ordinals =
+        machines.iter().filter_map(|machine| machine.metadata.name.as_deref()?.rsplit('-').next()?.parse().ok());
+    let after = ordinals.max().map(|last: usize| last.saturating_add(1)).filter(|_| is_replaced);
+    after.filter(|after| *after > first_ordinal(set))
+}
+
+/// The name with the lowest ordinal that is not taken, and was not before.
 fn free_name(set: &MachineSet, taken: &BTreeSet<String>) -> Result<String, Error> {
+    let first = first_ordinal(set);
     // One more than there are taken is enough: one of them is free.
-    for ordinal in 0..=taken.len() {
+    for ordinal in first..=first.saturating_add(taken.len()) {
         let name = numbered(set.metadata.name.as_deref().unwrap_or_default(), &ordinal.to_string())?;
         if !taken.contains(&name) {
             return Ok(name);

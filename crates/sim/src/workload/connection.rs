@@ -13,7 +13,8 @@ use tower::Service;
 use windlass_apiserver::Body;
 
 use super::Workload;
-use crate::fault::{Actor, Asked, Faults, Faulty, Passage, Place};
+use crate::actor::Caller;
+use crate::fault::{Asked, Faults, Faulty, Passage, Place};
 
 /// Where an API server says which version it is.
 const VERSION: &str = "/version";
@@ -34,13 +35,13 @@ impl Workload {
         Client::new(Connection(self.clone()), "default")
     }
 
-    /// A client of its API as this actor has it: what goes wrong for it goes wrong here.
-    pub fn client_of(&self, actor: Actor) -> Client {
+    /// A client of its API as this caller has it: what goes wrong for it goes wrong here.
+    pub fn client_of(&self, caller: Caller) -> Client {
         if self.0.faults.is_empty() {
             return self.client();
         }
         let (connection, name) = (Connection(self.clone()), self.0.cluster.to_string());
-        Client::new(Faulty::new(connection, self.0.faults.clone(), actor, Place::Workload, &name), "default")
+        Client::new(Faulty::new(connection, self.0.faults.clone(), caller, Place::Workload, &name), "default")
     }
 }
 

@@ -5,6 +5,7 @@ mod control_plane;
 mod drain;
 mod health;
 mod pool;
+mod refusal;
 pub mod stage;
 mod topology;
 mod trace;
@@ -284,13 +285,12 @@ fn a_deleted_machine_takes_its_node_along() {
         stage.until::<MachineDeployment>("c-workers", is_rolled_out).await;
         let [name] = stage.machines_of_pool().await.try_into().unwrap();
 
-        let uid = stage.get::<Machine>(&name).await.metadata.uid;
         stage.delete::<Machine>(&name).await;
         let going: Machine = stage.until(&name, |machine: &Machine| phase(machine) == "Deleting").await;
         assert!(!is_available(&going), "nobody relies on it from the start");
-        // The set makes another of the same name: the lowest ordinal is free again.
-        let next: Machine =
-            stage.until(&name, |machine: &Machine| machine.metadata.uid != uid && is_available(machine)).await;
+        // The set makes another, of another name.
+        let next = health::another(&stage, &[&name]).await;
+        let next: Machine = stage.until(&next, is_available).await;
         assert_ne!(next.spec.provider_id, going.spec.provider_id);
         assert_eq!(stage.nodes("c").await.len(), 2);
     });

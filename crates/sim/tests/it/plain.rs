@@ -55,7 +55,7 @@ pub async fn raise_workers(client: &Client, cluster: &str) {
     api.patch(&format!("{cluster}-workers"), &PatchParams::default(), &Patch::Merge(spec)).await.unwrap();
 }
 
-async fn put(client: &Client, text: &str) {
+pub async fn put(client: &Client, text: &str) {
     let object: Value = serde_saphyr::from_str(text).unwrap();
     let object: DynamicObject = serde_json::from_value(object).unwrap();
     let kind = ApiResource::from_gvk(&GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap());

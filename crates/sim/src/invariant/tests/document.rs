@@ -51,7 +51,11 @@ fn document() -> String {
     }
     text.push_str(EXCEPTIONS);
     for exemption in EXEMPTIONS {
-        let below = exemption.below.map_or("all versions".to_owned(), |below| format!("below {below}"));
+        let below = match exemption.below {
+            None => "all versions".to_owned(),
+            Some((minor, 0)) => format!("below {minor}"),
+            Some((minor, patch)) => format!("below {minor}.{patch}"),
+        };
         writeln!(text, "| {} | {below} | {} |", exemption.rule, exemption.why).unwrap();
     }
     text.push_str(ELSEWHERE);

@@ -147,7 +147,7 @@ fn v4_what_runs_beside_an_api_server_fits_to_it() {
 }
 
 #[test]
-fn v4_is_exempt_before_1_20_while_a_control_plane_is_rolled_and_no_further() {
+fn v4_is_exempt_before_1_19_1_while_a_control_plane_is_rolled_and_no_further() {
     let roll = |from: &str, to: &str, running: bool| {
         let mut script = Script::rolled_by_cluster_api(1, from);
         if running {
@@ -166,6 +166,21 @@ fn v4_is_exempt_before_1_20_while_a_control_plane_is_rolled_and_no_further() {
     assert_eq!(roll("v1.19.16", "v1.20.0", true), (0, 0));
     // The new one is too new for the old server, and the two old ones too old for the new server.
     assert_eq!(roll("v1.17.0", "v1.19.0", true), (3, 0));
+}
+
+#[test]
+fn v4_is_exempt_at_1_19_0_and_at_1_19_1_it_is_not() {
+    let beside_an_older_server = |to: &str| {
+        let mut script = Script::rolled_by_cluster_api(1, "v1.18.0");
+        script.control_plane(1, to, Some("v1.18.0"));
+        script.power("cp-1", to, true);
+        script.component("kube-apiserver", "cp-1", "v1.18.0");
+        script.component("kube-scheduler", "cp-1", to);
+        let of = |ids: Vec<String>| ids.into_iter().filter(|id| id == "V4").count();
+        (of(script.violated()), of(script.exempted()))
+    };
+    assert_eq!(beside_an_older_server("v1.19.0+vmware.1"), (0, 1));
+    assert_eq!(beside_an_older_server("v1.19.1+vmware.1"), (1, 0));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The disk under the management API: full, broken, slow, or a liar.
 
 use windlass_apiserver::store::Key;
-use windlass_sim::fault::{Actor, DiskFault, Fault, Recovered, Scenario, Span, When};
+use windlass_sim::actor::Caller;
+use windlass_sim::fault::{DiskFault, Fault, Recovered, Scenario, Span, When};
 use windlass_sim::world::World;
 
 use super::{code, create, in_world_with, once, said};
@@ -14,7 +15,7 @@ fn has(recovered: &Recovered, name: &str) -> bool {
 fn check(how: DiskFault, answer: Option<u16>, left: [bool; 3], damage: Option<&str>) {
     let disk = Scenario::default().and(Fault::Disk { how }, When { after: Span::seconds(10), ..When::times(1) });
     in_world_with(7, disk, |world: World| async move {
-        let client = world.client_of(Actor::User);
+        let client = world.client_of(Caller::User);
         create(&client, "a").await.unwrap();
         super::seconds(10).await;
         let second = create(&client, "b").await;

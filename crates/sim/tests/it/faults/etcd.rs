@@ -1,7 +1,8 @@
 //! What goes wrong with etcd.
 
 use windlass_api::name::NamespacedName;
-use windlass_sim::fault::{Actor, EtcdFault, Fault, Scenario, Span, When, Whom};
+use windlass_sim::actor::Caller;
+use windlass_sim::fault::{EtcdFault, Fault, Scenario, Span, When, Whom};
 use windlass_sim::workload::{Alarm, Workload};
 
 use super::{code, create, in_world_with, said};
@@ -111,7 +112,7 @@ fn only_the_clusters_that_are_meant_are_bitten() {
     in_world_with(7, Scenario::of(fault), |world| async move {
         let workload = grown(&world, 2, 0).await;
         workload.move_leader(member(&workload, "cp-1")).unwrap();
-        create(&world.client_of(Actor::User), "a").await.unwrap();
+        create(&world.client_of(Caller::User), "a").await.unwrap();
         assert_eq!(world.faults().bites(), [0]);
     });
 }

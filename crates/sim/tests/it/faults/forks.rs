@@ -2,8 +2,9 @@
 
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
+use windlass_sim::actor::Caller;
 use windlass_sim::durations::Durations;
-use windlass_sim::fault::{Actor, Fault, Requests, Scenario, When};
+use windlass_sim::fault::{Fault, Requests, Scenario, When};
 use windlass_sim::world::{Settings, World};
 
 use super::{create, in_world_with};
@@ -22,7 +23,7 @@ fn a_fork_goes_on_counting_and_another_scenario_begins_anew() {
             Settings { clock: time.clock, seed: time.seed, durations: Durations::default(), faults: every_third() };
         let world = World::new(settings.clone()).await.unwrap();
         let third_fails = |world: World, from: usize| async move {
-            let client = world.client_of(Actor::User);
+            let client = world.client_of(Caller::User);
             let mut failed = Vec::new();
             for number in from..from + 3 {
                 if create(&client, &format!("m-{number}")).await.is_err() {
@@ -31,8 +32,8 @@ fn a_fork_goes_on_counting_and_another_scenario_begins_anew() {
             }
             failed
         };
-        create(&world.client_of(Actor::User), "m-1").await.unwrap();
-        create(&world.client_of(Actor::User), "m-2").await.unwrap();
+        create(&world.client_of(Caller::User), "m-1").await.unwrap();
+        create(&world.client_of(Caller::User), "m-2").await.unwrap();
         let fork = world.fork(settings.clone());
         assert_eq!(third_fails(fork, 3).await, [3], "two were counted before the fork");
         assert_eq!(third_fails(world.clone(), 3).await, [3], "and the fork has counted for itself");
@@ -73,7 +74,7 @@ fn a_chance_is_drawn_from_the_seed() {
     let fault = || Fault::Refusal { on: Requests::to("create", "configmaps"), code: 503, retry_after_seconds: None };
     let failed = |seed| {
         in_world_with(seed, Scenario::default().and(fault(), When::chance(0.5)), |world| async move {
-            let client = world.client_of(Actor::User);
+            let client = world.client_of(Caller::User);
             let mut failed = Vec::new();
             for number in 0..40 {
                 failed.push(create(&client, &format!("m-{number}")).await.is_err());

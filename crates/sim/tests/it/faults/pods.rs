@@ -6,7 +6,8 @@ use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, EvictParams, ListParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
-use windlass_sim::fault::{Actor, Fault, Requests, Scenario, Span, When, Whom};
+use windlass_sim::actor::Caller;
+use windlass_sim::fault::{Fault, Requests, Scenario, Span, When, Whom};
 
 use super::{code, in_world_with, said};
 use crate::workload::{apply, daemon_set, deployment, grown, pods};
@@ -101,7 +102,7 @@ fn a_budget_of_all_replicas_and_two_budgets_for_one_pod_let_nobody_leave() {
 #[test]
 fn evictions_are_refused_in_a_storm_of_429() {
     let storm = Fault::Refusal {
-        on: Requests::to("create", "pods/eviction").by(Actor::Upgrader),
+        on: Requests::to("create", "pods/eviction").by(Caller::Upgrader),
         code: 429,
         retry_after_seconds: Some(10),
     };
@@ -109,7 +110,7 @@ fn evictions_are_refused_in_a_storm_of_429() {
         let workload = grown(&world, 1, 2).await;
         apply(&workload.client(), deployment("dns:1", 2, &json!({"zone": "w"}))).await;
         minutes(2).await;
-        let client = workload.client_of(Actor::Upgrader);
+        let client = workload.client_of(Caller::Upgrader);
         for _ in 0..5 {
             assert_eq!(evicted(&client).await, 429);
         }

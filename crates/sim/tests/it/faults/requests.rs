@@ -7,24 +7,25 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use kube::api::{Patch, PatchParams, PostParams};
 use serde_json::json;
-use windlass_sim::fault::{Actor, Fault, Loss, Requests, Scenario, Span, When};
+use windlass_sim::actor::Caller;
+use windlass_sim::fault::{Fault, Loss, Requests, Scenario, Span, When};
 use windlass_sim::world::World;
 
 use super::{code, config_map, create, exists, in_world_with, marks, once, said, seconds};
 
 fn creations() -> Requests {
-    Requests::to("create", "configmaps").by(Actor::Controllers)
+    Requests::to("create", "configmaps").by(Caller::Controllers)
 }
 
 fn check_refusal(status: u16) {
     let fault = Fault::Refusal { on: creations(), code: status, retry_after_seconds: None };
     in_world_with(7, Scenario::default().and(fault, When::nth(2)), |world| async move {
-        let client = world.client_of(Actor::Controllers);
+        let client = world.client_of(Caller::Controllers);
         create(&client, "a").await.unwrap();
         assert_eq!(code(create(&client, "b").await), status);
         assert!(!exists(&world, "b").await, "it was refused before it did anything");
         create(&client, "b").await.unwrap();
-        create(&world.client_of(Actor::Upgrader), "c").await.unwrap();
+        create(&world.client_of(Caller::Upgrader), "c").await.unwrap();
         assert_eq!(world.faults().bites(), [1]);
         said(&world, &format!("F04: create configmaps default of the controllers is refused with {status}"));
     });
@@ -40,7 +41,7 @@ fn a_refused_request_does_nothing_and_says_why() {
 fn check_loss(loss: Loss, status: u16) {
     let fault = Fault::LostAnswer { on: creations(), instead: loss };
     in_world_with(7, once(fault), |world| async move {
-        let client = world.client_of(Actor::Controllers);
+        let client = world.client_of(Caller::Controllers);
         assert_eq!(code(create(&client, "a").await), status);
         assert!(exists(&world, "a").await, "it was done all the same");
         assert_eq!(code(create(&client, "a").await), 409, "whoever tries again without looking finds it there");
@@ -59,7 +60,7 @@ fn what_was_answered_with_an_error_may_have_been_done() {
 #[test]
 fn a_request_that_is_delivered_twice_is_heard_of_the_second_time() {
     in_world_with(7, once(Fault::Repetition { on: creations() }), |world| async move {
-        assert_eq!(code(create(&world.client_of(Actor::Controllers), "a").await), 409);
+        assert_eq!(code(create(&world.client_of(Caller::Controllers), "a").await), 409);
         assert!(exists(&world, "a").await);
         said(&world, "F06: create configmaps default of the controllers is delivered twice");
     });
@@ -67,7 +68,7 @@ fn a_request_that_is_delivered_twice_is_heard_of_the_second_time() {
 
 /// The order in which creations are answered that are sent at once, and in which they are committed.
 async fn answered(world: &World) -> (Vec<usize>, Vec<usize>) {
-    let client = world.client_of(Actor::Controllers);
+    let client = world.client_of(Caller::Controllers);
     let sent = (0..10).map(|number| {
         let client = client.clone();
         async move { (number, create(&client, &format!("m-{number}")).await.unwrap()) }
@@ -118,7 +119,7 @@ fn what_is_ready_runs_in_any_order() {
 fn a_lease_is_not_renewed_while_it_is_lost() {
     let lost = Scenario::default().and(Fault::LeaseLost {}, When::between(Span::seconds(30), Span::seconds(60)));
     in_world_with(7, lost, |world| async move {
-        let client = world.client_of(Actor::Controllers);
+        let client = world.client_of(Caller::Controllers);
         let leases: Api<Lease> = Api::default_namespaced(client.clone());
         let lease = serde_json::from_value(json!({"metadata": {"name": "leader"}, "spec": {"holderIdentity": "a"}}));
         leases.create(&PostParams::default(), &lease.unwrap()).await.unwrap();
@@ -140,7 +141,7 @@ fn a_lease_is_not_renewed_while_it_is_lost() {
 fn nothing_is_in_the_way_where_nothing_goes_wrong() {
     in_world_with(7, Scenario::default(), |world| async move {
         assert!(world.faults().is_empty() && world.disk().is_none());
-        Api::default_namespaced(world.client_of(Actor::Controllers))
+        Api::default_namespaced(world.client_of(Caller::Controllers))
             .create(&PostParams::default(), &config_map("a"))
             .await
             .unwrap();

@@ -1,17 +1,18 @@
 //! Clocks that are wrong.
 
 use jiff::{SignedDuration, Timestamp};
-use windlass_sim::fault::{Actor, Fault, Scenario, Skew, Span, When};
+use windlass_sim::actor::Caller;
+use windlass_sim::fault::{Fault, Scenario, Skew, Span, When};
 
 use super::{in_world_with, said, seconds};
 
 /// What the clock of the controllers shows after one, two and four minutes, of which the middle two are wrong.
 fn check(how: Skew, shown: [&str; 3]) {
-    let fault = Fault::WrongClock { actor: Actor::Controllers, how };
+    let fault = Fault::WrongClock { caller: Caller::Controllers, how };
     let when = When::between(Span::minutes(1), Span::minutes(3));
     in_world_with(7, Scenario::default().and(fault, when), |world| async move {
-        let clock = world.faults().clock(Actor::Controllers, &world.settings().clock);
-        let upgrader = world.faults().clock(Actor::Upgrader, &world.settings().clock);
+        let clock = world.faults().clock(Caller::Controllers, &world.settings().clock);
+        let upgrader = world.faults().clock(Caller::Upgrader, &world.settings().clock);
         let mut seen = Vec::new();
         for wait in [30, 90, 120] {
             seconds(wait).await;

@@ -7,18 +7,19 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, WatchEvent, WatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use windlass_sim::fault::{Actor, Fault, Requests, Scenario, Span, WatchEnd, When};
+use windlass_sim::actor::Caller;
+use windlass_sim::fault::{Fault, Requests, Scenario, Span, WatchEnd, When};
 use windlass_sim::world::World;
 
 use super::{create, in_world_with, once, said, seconds};
 
 fn watches() -> Requests {
-    Requests::to("watch", "configmaps").by(Actor::Controllers)
+    Requests::to("watch", "configmaps").by(Caller::Controllers)
 }
 
 /// A watch of the controllers from now on, in words.
 async fn watch(world: &World) -> impl Stream<Item = String> + Unpin {
-    let api: Api<ConfigMap> = Api::namespaced(world.client_of(Actor::Controllers), "default");
+    let api: Api<ConfigMap> = Api::namespaced(world.client_of(Caller::Controllers), "default");
     let from = Api::<ConfigMap>::namespaced(world.client(), "default").list(&ListParams::default()).await.unwrap();
     let params = WatchParams::default().timeout(290);
     let events = api.watch(&params, &from.metadata.resource_version.unwrap()).await.unwrap();
@@ -134,7 +135,7 @@ fn a_cache_lags_behind_its_own_writes() {
     let for_a_minute = Scenario::default().and(fault, When::between(Span::default(), Span::minutes(1)));
     in_world_with(7, for_a_minute, |world| async move {
         let mut events = watch(&world).await;
-        create(&world.client_of(Actor::Controllers), "a").await.unwrap();
+        create(&world.client_of(Caller::Controllers), "a").await.unwrap();
         change(&world, "a", 1).await;
         assert_eq!(heard(&mut events, 19).await.0, [""; 0]);
         assert_eq!(heard(&mut events, 2).await.0, ["added a", "modified a1"]);
@@ -145,14 +146,14 @@ fn a_cache_lags_behind_its_own_writes() {
     });
 }
 
-async fn listed(world: &World, actor: Actor) -> Vec<String> {
-    let api: Api<ConfigMap> = Api::namespaced(world.client_of(actor), "default");
+async fn listed(world: &World, caller: Caller) -> Vec<String> {
+    let api: Api<ConfigMap> = Api::namespaced(world.client_of(caller), "default");
     let list = api.list(&ListParams::default()).await.unwrap();
     list.items.iter().map(ResourceExt::name_any).filter(|name| name.len() == 1).collect()
 }
 
 fn replica(asked_after: u64) -> Scenario {
-    let fault = Fault::StaleReplica { actor: Actor::Controllers, asked_after: Span::seconds(asked_after) };
+    let fault = Fault::StaleReplica { caller: Caller::Controllers, asked_after: Span::seconds(asked_after) };
     Scenario::default().and(fault, When::between(Span::seconds(60), Span::seconds(180)))
 }
 
@@ -163,13 +164,13 @@ fn a_stale_replica_is_read_while_writes_go_to_the_others() {
         let mut before = watch(&world).await;
         seconds(61).await;
         assert!(heard(&mut before, 1).await.1, "whoever is connected elsewhere has to watch again");
-        let client = world.client_of(Actor::Controllers);
+        let client = world.client_of(Caller::Controllers);
         create(&client, "b").await.unwrap();
-        assert_eq!(listed(&world, Actor::Controllers).await, ["a"], "its own write is not there");
-        assert_eq!(listed(&world, Actor::Upgrader).await, ["a", "b"], "others are not concerned");
+        assert_eq!(listed(&world, Caller::Controllers).await, ["a"], "its own write is not there");
+        assert_eq!(listed(&world, Caller::Upgrader).await, ["a", "b"], "others are not concerned");
         assert_eq!(super::code(create(&client, "b").await), 409);
         seconds(120).await;
-        assert_eq!(listed(&world, Actor::Controllers).await, ["a", "b"]);
+        assert_eq!(listed(&world, Caller::Controllers).await, ["a", "b"]);
         said(&world, "F10: the controllers read from a replica that stands still");
     });
 }
@@ -181,11 +182,11 @@ fn a_list_may_be_older_than_what_was_seen_before() {
         seconds(70).await;
         create(&world.client(), "b").await.unwrap();
         let mut events = watch(&world).await;
-        assert_eq!(listed(&world, Actor::Controllers).await, ["a", "b"], "the replica is not asked yet");
+        assert_eq!(listed(&world, Caller::Controllers).await, ["a", "b"], "the replica is not asked yet");
         assert_eq!(heard(&mut events, 30).await, (vec!["410".to_owned()], true), "who watched has to list again");
-        assert_eq!(listed(&world, Actor::Controllers).await, ["a"], "back in time");
+        assert_eq!(listed(&world, Caller::Controllers).await, ["a"], "back in time");
         seconds(90).await;
-        assert_eq!(listed(&world, Actor::Controllers).await, ["a", "b"]);
+        assert_eq!(listed(&world, Caller::Controllers).await, ["a", "b"]);
         said(&world, "F12: the controllers read from a replica that stands still");
     });
 }

@@ -88,7 +88,7 @@ fn patches() -> Value {
     ]}]}])
 }
 
-fn pool(name: &str, replicas: u32) -> Value {
+pub(super) fn pool(name: &str, replicas: u32) -> Value {
     json!({"class": "worker", "name": name, "replicas": replicas})
 }
 
@@ -115,13 +115,13 @@ async fn change(stage: &Stage, topology: Value) -> Cluster {
     api.patch("c", &PatchParams::default(), &patch).await.unwrap()
 }
 
-async fn annotate(stage: &Stage, annotations: Value) {
+pub(super) async fn annotate(stage: &Stage, annotations: Value) {
     let api: Api<Cluster> = Api::default_namespaced(stage.client());
     let patch = Patch::Merge(json!({"metadata": {"annotations": annotations}}));
     api.patch("c", &PatchParams::default(), &patch).await.unwrap();
 }
 
-async fn upgrade(stage: &Stage) {
+pub(super) async fn upgrade(stage: &Stage) {
     change(stage, json!({"version": version(NEW), "variables": [{"name": "image", "value": image(NEW)}]})).await;
 }
 
@@ -149,7 +149,7 @@ async fn control_plane(stage: &Stage) -> KubeadmControlPlane {
 }
 
 /// The cluster is what it should be, and all of its machines can be relied on.
-async fn settled(stage: &Stage) {
+pub(super) async fn settled(stage: &Stage) {
     for _ in 0..400 {
         stage.pass(30).await;
         let cluster: Cluster = stage.get("c").await;
@@ -174,7 +174,7 @@ async fn settled(stage: &Stage) {
     panic!("the cluster never came to rest: {:#?} {:#?}", cluster.status, stage.list::<Machine>().await);
 }
 
-async fn made(stage: &Stage, control_plane: u32, pools: Value) {
+pub(super) async fn made(stage: &Stage, control_plane: u32, pools: Value) {
     class(stage, patches()).await;
     cluster(stage, control_plane, pools).await;
     settled(stage).await;
