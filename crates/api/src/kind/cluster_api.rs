@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::machine_deletion::{MachineDeletion, MachineDeletionStatus};
 use super::topology::Topology;
-use super::wcp::{Address, Endpoint, TemplateMetadata};
+use super::wcp::{Address, Endpoint, FailureDomain, TemplateMetadata};
 use super::{Condition, ContractReference};
 
 /// The group of the kinds.
@@ -67,6 +67,9 @@ pub struct ClusterStatus {
     /// How far the workers are, all pools together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<Progress>,
+    /// The places for machines that fail by themselves. Copied from the infrastructure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failure_domains: Vec<FailureDomain>,
     /// Facts that others can wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -208,6 +211,9 @@ pub struct MachineStatus {
     /// Its node in the workload cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_ref: Option<NodeReference>,
+    /// Where it is, among the failure domains of its cluster. Copied from the infrastructure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_domain: Option<String>,
     /// Where it can be reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Address>,

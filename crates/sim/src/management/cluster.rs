@@ -136,6 +136,10 @@ fn status(
     ];
     status.phase = Some(phase.to_owned());
     status.initialization = Some(initialization);
+    if let Some(infrastructure) = infrastructure.filter(|infrastructure| provisioned(infrastructure)) {
+        let said = infrastructure.status.as_ref().map(|status| status.failure_domains.clone());
+        status.failure_domains = said.unwrap_or_default();
+    }
     if let Some(control_plane) = control_plane {
         status.control_plane = Some(progress(turn, cluster, control_plane));
         let available = control_plane_available(control_plane);

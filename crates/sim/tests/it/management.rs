@@ -1,6 +1,7 @@
 //! The management side: machines, pools, Jobs and their ends, in virtual time.
 
 mod control_plane;
+mod domains;
 mod drain;
 mod health;
 mod pool;
