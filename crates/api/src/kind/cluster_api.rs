@@ -43,6 +43,9 @@ pub struct ClusterSpec {
     /// What Cluster API derives everything else from, if the cluster is of a class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
+    /// Conditions of others that must hold before the cluster is available.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub availability_gates: Vec<ReadinessGate>,
     /// The network inside of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_network: Option<serde_json::Value>,
@@ -178,7 +181,7 @@ pub struct MachineSpec {
     pub deletion: Option<MachineDeletion>,
 }
 
-/// A condition of somebody else that must hold before a machine is ready.
+/// A condition of somebody else that must hold before a machine is ready, or a cluster available.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadinessGate {

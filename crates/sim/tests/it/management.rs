@@ -6,6 +6,7 @@ mod drain;
 mod health;
 mod pool;
 pub mod stage;
+mod summary;
 mod topology;
 mod trace;
 

@@ -157,6 +157,8 @@ fn a_control_plane_of_three_comes_up_one_machine_after_the_other() {
         assert_eq!(stage.workload("c").members().unwrap().len(), 3);
         assert_eq!(stage.nodes("c").await.len(), 3);
 
+        // The Cluster sums it up a second later.
+        stage.pass(2).await;
         let cluster: Cluster = stage.get("c").await;
         let progress = cluster.status.unwrap().control_plane.unwrap();
         assert_eq!((progress.desired_replicas, progress.available_replicas), (Some(3), Some(3)));
