@@ -49,6 +49,9 @@ keys! {
     NODE_CONTROL_PLANE: Present = "node-role.kubernetes.io/control-plane";
     /// On Nodes of the control plane. Written by kubeadm before 1.24; read by us as the one above.
     NODE_MASTER: Present = "node-role.kubernetes.io/master";
+    /// The zone that a Node or a machine is in. Written on Nodes by the cloud provider, on machines by whoever makes them; read
+    /// by schedulers, which spread pods over zones.
+    ZONE: String = "topology.kubernetes.io/zone";
     /// The distribution that a Node was made from, and whose images are therefore on its disk. Written by the kubelet when
     /// it joins, from the configuration that we render; read by the scheduler, for add-ons that select on it.
     DISTRIBUTION_VERSION: KubernetesVersion = "run.tanzu.vmware.com/kubernetesDistributionVersion",

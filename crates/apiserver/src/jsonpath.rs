@@ -168,7 +168,11 @@ fn parse_steps(text: &str, depth: usize) -> Result<JsonPath, JsonPathError> {
     while let Some(first) = rest.chars().next() {
         if first == '[' {
             let close = closing(rest).ok_or(JsonPathError::UnclosedBracket)?;
-            steps.push(parse_bracket(rest.get(1..close).unwrap_or_default(), depth)?);
+            let inner = rest.get(1..close).unwrap_or_default();
+            match quoted_key(inner) {
+                Some(key) => steps.extend(parse_steps(&format!(".{key}"), depth)?.steps),
+                None => steps.push(parse_bracket(inner, depth)?),
+            }
             rest = rest.get(close + 1..).unwrap_or_default();
             continue;
         }
@@ -233,6 +237,13 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
+/// What is between single quotes, if nothing else is in the bracket. To kubectl it is a path of its own: the dots of
+/// `['cluster\.x-k8s\.io/cluster-name']` must be escaped, or they lead to fields of fields.
+fn quoted_key(inner: &str) -> Option<&str> {
+    let key = inner.strip_prefix('\'')?.strip_suffix('\'')?;
+    (!key.contains('\'')).then_some(key)
+}
+
 fn parse_bracket(inner: &str, depth: usize) -> Result<Step, JsonPathError> {
     let text = inner.trim();
     if text == "*" {
@@ -242,7 +253,8 @@ fn parse_bracket(inner: &str, depth: usize) -> Result<Step, JsonPathError> {
         return parse_filter(filter, depth.checked_sub(1).ok_or(JsonPathError::TooDeep)?);
     }
     if text.starts_with(['\'', '"']) {
-        let names: Option<Vec<String>> = text.split(',').map(unquote).collect();
+        let names = text.split(',').map(|name| Some(unquote(name)?.replace("\\.", ".")));
+        let names: Option<Vec<String>> = names.collect();
         return names.map(Step::Fields).ok_or_else(|| JsonPathError::Index(text.to_owned()));
     }
     let wrong = || JsonPathError::Index(text.to_owned());
@@ -344,6 +356,9 @@ mod tests {
         check(".spec.missing.deeper", &[]);
         check(".metadata.labels['a/b']", &[json!("slash")]);
         check(".metadata.labels[\"c.d\"]", &[json!("dot")]);
+        check(".metadata.labels['c\\.d']", &[json!("dot")]);
+        check(".metadata.labels['c.d']", &[]);
+        check(".metadata.labels['a/b','c\\.d']", &[json!("slash"), json!("dot")]);
         check(".metadata.labels.c\\.d", &[json!("dot")]);
         check(".spec.list[0]", &[json!(1)]);
         check(".spec.list[-1]", &[json!(4)]);

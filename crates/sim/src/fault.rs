@@ -209,8 +209,8 @@ impl Faults {
     }
 
     /// How much there is to make machines of.
-    pub(crate) fn infrastructure(&self) -> Option<&Infrastructure> {
-        self.live().map(|live| &live.scenario.infrastructure)
+    pub(crate) fn infrastructure(&self) -> &Infrastructure {
+        self.live().map_or(Infrastructure::usual(), |live| &live.scenario.infrastructure)
     }
 
     /// Who looks for a place for a machine does so alone.

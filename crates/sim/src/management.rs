@@ -48,6 +48,7 @@ use crate::durations::Durations;
 use crate::fault::Faults;
 use crate::program::Programs;
 use crate::workload::Workloads;
+use cluster::Pace;
 use context::{Context, Error, Turn};
 use job::Processes;
 use kubeadm_control_plane::{Components, Wire};
@@ -109,6 +110,7 @@ impl Management {
             caches,
             nodes,
             applied: Applied::default(),
+            pace: Pace::default(),
             components,
             wire: Wire::default(),
             processes,

@@ -241,6 +241,8 @@ pub struct Boot {
     pub images: Vec<String>,
     /// How much of everything it has.
     pub capacity: Capacity,
+    /// The zone that it is in, where zones are told apart.
+    pub zone: Option<String>,
     /// The bootstrap data: a cloud-config with kubeadm's configuration in it.
     pub user_data: String,
 }
@@ -344,6 +346,7 @@ impl Workload {
             off_at: None,
             capacity: boot.capacity.clone(),
             images: boot.images.clone(),
+            zone: boot.zone.clone(),
             configuration,
             failure: None,
         });

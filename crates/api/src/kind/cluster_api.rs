@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::machine_deletion::{MachineDeletion, MachineDeletionStatus};
 use super::topology::Topology;
-use super::wcp::{Address, Endpoint, TemplateMetadata};
+use super::wcp::{Address, Endpoint, FailureDomain, TemplateMetadata};
 use super::{Condition, ContractReference};
 
 /// The group of the kinds.
@@ -43,6 +43,9 @@ pub struct ClusterSpec {
     /// What Cluster API derives everything else from, if the cluster is of a class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
+    /// Conditions of others that must hold before the cluster is available.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub availability_gates: Vec<ReadinessGate>,
     /// The network inside of the cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster_network: Option<serde_json::Value>,
@@ -67,6 +70,9 @@ pub struct ClusterStatus {
     /// How far the workers are, all pools together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<Progress>,
+    /// The places for machines that fail by themselves. Copied from the infrastructure.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failure_domains: Vec<FailureDomain>,
     /// Facts that others can wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -175,7 +181,7 @@ pub struct MachineSpec {
     pub deletion: Option<MachineDeletion>,
 }
 
-/// A condition of somebody else that must hold before a machine is ready.
+/// A condition of somebody else that must hold before a machine is ready, or a cluster available.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ReadinessGate {
@@ -208,6 +214,9 @@ pub struct MachineStatus {
     /// Its node in the workload cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_ref: Option<NodeReference>,
+    /// Where it is, among the failure domains of its cluster. Copied from the infrastructure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_domain: Option<String>,
     /// Where it can be reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Address>,

@@ -53,9 +53,26 @@ pub struct WCPClusterStatus {
     /// What the v1beta2 contract asks for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initialization: Option<Initialization>,
+    /// The places for machines that fail by themselves.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failure_domains: Vec<FailureDomain>,
     /// Facts that others can wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// A place for machines that fails by itself.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct FailureDomain {
+    /// Its name, by which a Machine asks for it.
+    pub name: String,
+    /// Whether machines of a control plane may be there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub control_plane: Option<bool>,
+    /// What else the provider says of it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, String>,
 }
 
 /// What the v1beta2 contract asks of a provider's kind.
@@ -79,6 +96,7 @@ pub struct Initialization {
     printcolumn(name = "Image", type_ = "string", json_path = ".spec.imageName"),
     printcolumn(name = "Class", type_ = "string", json_path = ".spec.className"),
     printcolumn(name = "State", type_ = "string", json_path = ".status.vmState"),
+    printcolumn(name = "Failure Domain", type_ = "string", json_path = ".status.failureDomain", priority = 1),
     printcolumn(name = "Provider ID", type_ = "string", json_path = ".spec.providerID", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     derive = "Default",
@@ -108,6 +126,9 @@ pub struct WCPMachineStatus {
     /// What the machine does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vm_state: Option<VmState>,
+    /// Where it is, among the failure domains of its cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_domain: Option<String>,
     /// Where it can be reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Address>,

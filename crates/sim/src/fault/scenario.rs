@@ -35,7 +35,7 @@ pub struct Scenario {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub actions: Vec<Scheduled>,
     /// How much there is to make machines of.
-    #[serde(default, skip_serializing_if = "Infrastructure::is_unlimited")]
+    #[serde(default, skip_serializing_if = "Infrastructure::is_usual")]
     pub infrastructure: Infrastructure,
 }
 
@@ -125,7 +125,7 @@ impl Scenario {
 
     /// Nothing goes wrong, nobody does anything, and there is enough of everything.
     pub fn is_empty(&self) -> bool {
-        self.faults.is_empty() && self.actions.is_empty() && self.infrastructure.is_unlimited()
+        self.faults.is_empty() && self.actions.is_empty() && self.infrastructure.is_usual()
     }
 
     /// The writes at which a process of Windlass crashes, and at which moment.

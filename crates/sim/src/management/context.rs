@@ -25,6 +25,7 @@ use windlass_runtime::clock::Clock;
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::{Ctx, Outcome};
 
+use super::cluster::Pace;
 use super::job::Processes;
 use super::kubeadm_control_plane::{Components, Wire};
 use super::machine::Nodes;
@@ -51,6 +52,7 @@ pub(super) struct Context {
     pub components: Components,
     pub wire: Wire,
     pub applied: Applied,
+    pub pace: Pace,
     pub processes: Processes,
 }
 

@@ -7,6 +7,7 @@
 
 mod addons;
 mod adoption;
+mod domain;
 mod etcd;
 mod handing;
 mod health;

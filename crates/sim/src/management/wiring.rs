@@ -280,10 +280,12 @@ fn cluster_of(
     all.iter().find(|cluster| refers(cluster))?.metadata.name.clone()
 }
 
-/// A deployment concerns whoever made it from a class, and those of its sets that it has moved on from.
+/// A deployment concerns its Cluster, which sums up its pools; whoever made it from a class; and those of its sets that it has
+/// moved on from.
 fn of_machine_deployment(caches: &Caches, deployment: &MachineDeployment) -> Vec<Key> {
     let meta = &deployment.metadata;
-    let mut keys = vec![itself(Subject::MachineDeployment, meta)];
+    let cluster = sibling(Subject::Cluster, meta, &deployment.spec.cluster_name);
+    let mut keys = vec![itself(Subject::MachineDeployment, meta), cluster];
     if meta.labels.as_ref().is_some_and(|labels| label::TOPOLOGY_OWNED.is_in(labels)) {
         keys.push(sibling(Subject::Topology, meta, &deployment.spec.cluster_name));
     }
@@ -297,23 +299,26 @@ fn of_machine_deployment(caches: &Caches, deployment: &MachineDeployment) -> Vec
 }
 
 fn of_machine_set(meta: &ObjectMeta) -> Vec<Key> {
-    let deployment = controller::<MachineDeployment>(meta);
-    let deployment = deployment.map(|name| sibling(Subject::MachineDeployment, meta, name));
+    // One that stands for itself is counted by its Cluster.
+    let owner = match controller::<MachineDeployment>(meta) {
+        Some(name) => Some(sibling(Subject::MachineDeployment, meta, name)),
+        None => cluster_name(meta).map(|name| sibling(Subject::Cluster, meta, name)),
+    };
     // When a set goes, nobody needs its templates any more.
     let of_topology = meta.labels.as_ref().is_some_and(|labels| label::TOPOLOGY_OWNED.is_in(labels));
     let cluster = cluster_name(meta).filter(|_| of_topology && deleting(meta));
     let topology = cluster.map(|name| sibling(Subject::Topology, meta, name));
-    [itself(Subject::MachineSet, meta)].into_iter().chain(deployment).chain(topology).collect()
+    [itself(Subject::MachineSet, meta)].into_iter().chain(owner).chain(topology).collect()
 }
 
 /// A Machine concerns its set; its parts, as long as they wait for it; and its Cluster, as the first node of the control plane
-/// makes that initialized and the last Machine holds up its deletion.
+/// makes that initialized, the last Machine holds up its deletion, and nobody else counts one that stands for itself.
 fn of_machine(machine: &Machine) -> Vec<Key> {
     let (meta, spec) = (&machine.metadata, &machine.spec);
     let reached = machine.status.as_ref().and_then(|status| status.initialization.clone()).unwrap_or_default();
     let config = spec.bootstrap.config_ref.as_ref().filter(|_| spec.bootstrap.data_secret_name.is_none());
     let infrastructure = Some(&spec.infrastructure_ref).filter(|_| !reached.infrastructure_provisioned);
-    let for_cluster = is_control_plane(meta) || deleting(meta);
+    let for_cluster = is_control_plane(meta) || deleting(meta) || controller::<MachineSet>(meta).is_none();
     let concerned = [
         Some(itself(Subject::Machine, meta)),
         config.map(|config| sibling(Subject::Bootstrap, meta, &config.name)),

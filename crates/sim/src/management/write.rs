@@ -78,11 +78,15 @@ pub(super) async fn patch<K: Watched>(turn: &Turn, object: &K, change: Value) ->
 }
 
 /// Replaces the status of an object, if the object still is as it was read. Fields that its type does not know stay. One of
-/// Cluster API says with it that it is not paused.
+/// Cluster API says with it that it is not paused, and that no machine has a version any more: an empty list is left out of a
+/// status, and would stay as it was.
 pub(super) async fn status<K: Watched>(turn: &Turn, object: &K, status: &impl Serialize) -> Result<K, Error> {
     let mut change = json!({"status": status});
     if object.conditions().is_some() {
         pause::deny(&mut change["status"], object.meta(), &turn.now());
+        if let Some(status) = change["status"].as_object_mut() {
+            status.entry("versions").or_insert(Value::Null);
+        }
     }
     patch_status(turn, object, change).await
 }

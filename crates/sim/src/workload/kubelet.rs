@@ -117,6 +117,7 @@ pub(super) fn machines_behind_nodes(store: &Store, now: Timestamp) -> Vec<(Machi
             on: true,
             off_at: None,
             capacity: Capacity::default(),
+            zone: None,
             images: node.images().into_iter().filter(|image| !image::has_registry(image)).collect(),
             configuration: Configuration::default(),
             failure: None,

@@ -21,6 +21,10 @@ pub(super) fn register(workload: &Workload, machine: &Machine, control_plane: bo
         "beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux",
         "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux", "kubernetes.io/hostname": name,
     });
+    // In reality the cloud provider says so a moment later.
+    if let Some(zone) = &machine.zone {
+        labels[label::ZONE.name] = zone.as_str().into();
+    }
     if !workload.faults().labels_late(workload.name(), name, &configuration.node_labels) {
         for (key, value) in &configuration.node_labels {
             labels[key] = value.as_str().into();

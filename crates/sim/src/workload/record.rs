@@ -50,6 +50,9 @@ pub struct Machine {
     /// The container images on its disk.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<String>,
+    /// The zone that it is in, where zones are told apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
     /// What kubeadm was told.
     pub configuration: Configuration,
     /// Why kubeadm has given up, if it has: nobody starts it again.

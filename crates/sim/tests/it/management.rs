@@ -2,11 +2,13 @@
 
 mod bootstrap;
 mod control_plane;
+mod domains;
 mod drain;
 mod health;
 mod pool;
 mod refusal;
 pub mod stage;
+mod summary;
 mod topology;
 mod trace;
 

@@ -51,6 +51,7 @@ fn machine(name: &str, user_data: String) -> Boot {
         kubelet: VERSION.parse().unwrap(),
         images: Vec::new(),
         capacity: Capacity::default(),
+        zone: None,
         user_data,
     }
 }

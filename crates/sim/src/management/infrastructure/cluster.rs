@@ -62,6 +62,7 @@ async fn open(turn: &Turn, infrastructure: &WCPCluster, name: &NamespacedName) -
 
     let mut status = infrastructure.status.clone().unwrap_or_default();
     status.initialization = Some(Initialization { provisioned: true });
+    status.failure_domains = turn.faults.infrastructure().failure_domains();
     let ready = Fact::yes("Ready", "Provisioned");
     conditions::set(&mut status.conditions, ready, infrastructure.metadata.generation, &turn.now());
     if infrastructure.status.as_ref() != Some(&status) {

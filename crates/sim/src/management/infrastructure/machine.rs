@@ -16,6 +16,7 @@ use serde_json::json;
 use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::kind::wcp::{Address, Initialization, VmState, WCPMachine, WCPMachineStatus};
 use windlass_api::kind::{condition, is_true};
+use windlass_api::label;
 use windlass_api::name::NodeName;
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::Outcome;
@@ -27,7 +28,7 @@ use crate::management::ownership::{controller, is_held, with_finalizer};
 use crate::management::{pause, write};
 use crate::workload::{Boot, Capacity};
 
-use super::placement::{self, Place, ZONE};
+use super::placement::{self, Place};
 
 const FINALIZER: &str = "wcpmachine.infrastructure.cluster.vmware.com";
 
@@ -82,7 +83,7 @@ async fn create(turn: &Turn, infrastructure: &WCPMachine, machine: &Machine) -> 
     let _alone = placement::alone(turn).await;
     let refusal = match refused(turn, meta) {
         Some(refusal) => Place::None(refusal),
-        None => placement::find(turn, infrastructure, CREATED).await?,
+        None => placement::find(turn, infrastructure, machine, CREATED).await?,
     };
     let zone = match refusal {
         Place::Any => None,
@@ -93,12 +94,13 @@ async fn create(turn: &Turn, infrastructure: &WCPMachine, machine: &Machine) -> 
         }
     };
     let finalizers = with_finalizer(meta, FINALIZER);
-    let named = if finalizers.is_some() || infrastructure.spec.provider_id.is_none() || zone.is_some() {
+    let moves = zone.is_some() && zone.as_deref() != placement::zone_of(meta);
+    let named = if finalizers.is_some() || infrastructure.spec.provider_id.is_none() || moves {
         let finalizers = finalizers.or_else(|| meta.finalizers.clone());
         let mut change =
             json!({"metadata": {"finalizers": finalizers}, "spec": {"providerID": provider_id(turn, machine)}});
-        if let Some(zone) = zone {
-            change["metadata"]["labels"] = json!({ZONE: zone});
+        if let Some(zone) = &zone {
+            change["metadata"]["labels"] = json!({label::ZONE.name: zone});
         }
         Some(write::patch(turn, infrastructure, change).await?)
     } else {
@@ -106,7 +108,11 @@ async fn create(turn: &Turn, infrastructure: &WCPMachine, machine: &Machine) -> 
     };
     let infrastructure = named.as_ref().unwrap_or(infrastructure);
     let facts = [Fact::yes(CREATED, "Created"), Fact::no("Ready", "Creating", "")];
-    say(turn, infrastructure, |status| status.vm_state = Some(VmState::Created), facts).await?;
+    let made = |status: &mut WCPMachineStatus| {
+        status.vm_state = Some(VmState::Created);
+        status.failure_domain = zone;
+    };
+    say(turn, infrastructure, made, facts).await?;
     Ok(after(Some(turn.takes(turn.durations.machine_create, "machine create", meta))))
 }
 
@@ -234,6 +240,7 @@ fn begin(
         kubelet: disk.kubelet,
         images: disk.images,
         capacity: capacity(turn, infrastructure),
+        zone: infrastructure.status.as_ref().and_then(|status| status.failure_domain.clone()),
         user_data,
     };
     match turn.workloads.ensure(&name).boot(&boot) {

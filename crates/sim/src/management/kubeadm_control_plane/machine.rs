@@ -13,8 +13,8 @@ use windlass_api::kind::cluster_api::{Bootstrap, Machine, MachineSpec};
 use windlass_api::{annotation, label};
 use windlass_runtime::key::Key;
 
-use super::handing;
 use super::view::View;
+use super::{domain, handing};
 use crate::management::context::{Error, Turn};
 use crate::management::machine::FINALIZER;
 use crate::management::ownership::{controlled_by, owned_by};
@@ -52,6 +52,7 @@ pub(super) async fn create(turn: &Turn, view: &View<'_>, told: &Value) -> Result
             version: Some(object.spec.version.clone()),
             bootstrap: Bootstrap { config_ref: Some(config_ref), data_secret_name: None },
             infrastructure_ref,
+            failure_domain: domain::of_next(view),
             readiness_gates: handing::gates(object),
             deletion: given.deletion,
             taints: given.taints,

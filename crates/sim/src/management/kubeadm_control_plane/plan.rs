@@ -1,7 +1,7 @@
 //! What is done next with a control plane: one thing at a time, and only while all else is well.
 
-use super::remediation;
 use super::view::{Replica, View};
+use super::{domain, remediation};
 
 /// What is done next.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ fn shrink<'a>(view: &'a View<'_>) -> Step<'a> {
 }
 
 /// The machine that is missed least: one that somebody marked, else one that is not as it should be, of these one that is
-/// unwell; and of those the oldest in the failure domain with the most machines.
+/// unwell; and of those the oldest in the failure domain with the most of them.
 fn dispensable<'a>(view: &'a View<'_>) -> Option<&'a Replica> {
     let ill = |replica: &&Replica| replica.unhealthy().next().is_some();
     let groups: [Vec<&Replica>; 5] = [
@@ -63,9 +63,7 @@ fn dispensable<'a>(view: &'a View<'_>) -> Option<&'a Replica> {
         view.replicas.iter().collect(),
     ];
     let candidates = groups.into_iter().find(|group| !group.is_empty())?;
-    let crowd = |replica: &Replica| view.replicas.iter().filter(|other| other.domain() == replica.domain()).count();
-    let most = candidates.iter().map(|replica| crowd(replica)).max()?;
-    candidates.into_iter().find(|replica| crowd(replica) == most)
+    domain::to_leave(view, &candidates)
 }
 
 /// What has to be over before a machine is added or deleted. The machine that goes need not be well.
@@ -110,7 +108,7 @@ mod tests {
     use std::sync::Arc;
 
     use serde_json::{Value, json};
-    use windlass_api::kind::cluster_api::{Cluster, Machine, MachineStatus, NodeReference};
+    use windlass_api::kind::cluster_api::{Cluster, ClusterStatus, Machine, MachineStatus, NodeReference};
     use windlass_api::kind::control_plane::KubeadmControlPlane;
 
     use super::super::health::Sight;
@@ -150,6 +148,13 @@ mod tests {
         check_in(&json!({}), replicas, surge, machines, expected);
     }
 
+    /// The failure domains of the cluster of all tests.
+    fn domains() -> ClusterStatus {
+        let domain = |name: &str| json!({"name": name, "controlPlane": name != "edge"});
+        let domains = ["east", "edge", "north", "west"].map(domain);
+        serde_json::from_value(json!({"failureDomains": domains})).unwrap()
+    }
+
     #[track_caller]
     fn check_in(cluster: &Value, replicas: u32, surge: u32, machines: &[&str], expected: &str) {
         let mut object = KubeadmControlPlane::default();
@@ -157,7 +162,8 @@ mod tests {
         object.spec.replicas = Some(replicas);
         object.spec.version = "v2".to_owned();
         object.spec.rollout = serde_json::from_value(strategy).unwrap();
-        let of = Cluster { spec: serde_json::from_value(cluster.clone()).unwrap(), ..Cluster::default() };
+        let spec = serde_json::from_value(cluster.clone()).unwrap();
+        let of = Cluster { spec, status: Some(domains()), ..Cluster::default() };
         let view = View {
             object: &object,
             cluster: &of,
@@ -166,6 +172,7 @@ mod tests {
             sight: Sight::Unreachable,
         };
         let step = match next(&view) {
+            Step::Grow => format!("grow in {}", domain::of_next(&view).unwrap_or_default()),
             Step::Shrink(replica) => format!("delete {}", replica.name()),
             Step::Wait(why) => why.join("; "),
             other => format!("{other:?}").to_lowercase(),
@@ -176,7 +183,7 @@ mod tests {
     #[test]
     fn machines_are_made_one_after_the_other() {
         check(3, 1, &[], "begin");
-        check(3, 1, &["a"], "grow");
+        check(3, 1, &["a east"], "grow in north");
         check(
             3,
             1,
@@ -190,7 +197,7 @@ mod tests {
 
     #[test]
     fn a_machine_is_replaced_after_its_replacement_has_come_or_before() {
-        check(3, 1, &["a old", "b old", "c old"], "grow");
+        check(3, 1, &["a old", "b old", "c old"], "grow in east");
         check(3, 1, &["a old", "b old", "c old", "d"], "delete a");
         check(
             3,
@@ -200,8 +207,8 @@ mod tests {
         );
         check(3, 1, &["a old leaves", "b old", "c old", "d"], "waiting for Machine a to be deleted");
         check(3, 0, &["a old", "b old", "c old"], "delete a");
-        check(3, 0, &["b old", "c old"], "grow");
-        check(1, 1, &["a old"], "grow");
+        check(3, 0, &["b old", "c old"], "grow in east");
+        check(1, 1, &["a old"], "grow in east");
         check(3, 1, &["a old leaves", "b", "c", "d"], "waiting for Machine a to be deleted");
     }
 
@@ -219,6 +226,26 @@ mod tests {
             "Machine d reports EtcdMemberHealthy condition is False (it is ill)",
         );
         check(3, 1, &["a east old", "b west old", "c west old", "d east", "e west"], "delete b");
+    }
+
+    #[test]
+    fn machines_are_made_where_the_fewest_are_that_stay() {
+        check(5, 1, &["a east", "b north", "c west"], "grow in east");
+        check(5, 1, &["a east", "b north", "c west", "d east"], "grow in north");
+        // While they are replaced, the new ones are spread, and the old ones matter only among equals.
+        check(3, 1, &["a east old", "b north old", "c west old"], "grow in east");
+        check(3, 1, &["b north old", "c west old", "d east"], "grow in north");
+        check(3, 1, &["a east old", "b east old", "c north old"], "grow in west");
+    }
+
+    #[test]
+    fn machines_go_from_where_the_most_of_those_are_that_may_go() {
+        check(3, 1, &["a east old", "b north old", "c west old", "d north"], "delete b");
+        check(3, 1, &["a east old", "b west old", "c west old", "d east"], "delete b");
+        // Those that are in no domain that there is, or in one that is not for control planes, go first.
+        check(3, 1, &["a east old", "b south old", "c east old", "d east"], "delete b");
+        check(3, 1, &["a east old", "b edge old", "c east old", "d east"], "delete b");
+        check(1, 1, &["a east", "b", "c west"], "delete b");
     }
 
     #[test]

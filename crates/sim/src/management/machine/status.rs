@@ -74,6 +74,10 @@ fn conclude(
     };
     if let Some(infrastructure) = parts.infrastructure.as_ref().and_then(|part| part.status.as_ref()) {
         status.addresses.clone_from(&infrastructure.addresses);
+        // As with its addresses, only from where it is told that the machine is there.
+        if reached.infrastructure_provisioned {
+            status.failure_domain.clone_from(&infrastructure.failure_domain);
+        }
     }
     let (generation, now) = (machine.metadata.generation, turn.now());
     let put = |conditions: &mut Vec<Condition>, fact| conditions::set(conditions, fact, generation, &now);

@@ -27,13 +27,18 @@ pub(in crate::management) fn to_be_remediated(machine: &Machine) -> bool {
 }
 
 /// `Machine a`, or `Machines a, b, c, ... (2 more)`.
-fn named(machines: &[&Arc<Machine>]) -> String {
+pub(in crate::management) fn named(machines: &[&Arc<Machine>]) -> String {
     let mut names: Vec<&str> = machines.iter().filter_map(|machine| machine.metadata.name.as_deref()).collect();
     names.sort_unstable();
-    match names.len() {
-        1 => format!("Machine {}", names.join("")),
-        count if count <= 3 => format!("Machines {}", names.join(", ")),
-        count => format!("Machines {}, ... ({} more)", names.get(..3).unwrap_or_default().join(", "), count - 3),
+    let noun = if names.len() == 1 { "Machine" } else { "Machines" };
+    format!("{noun} {}", shortened(&names))
+}
+
+/// `a, b, c, ... (2 more)`.
+pub(in crate::management) fn shortened(names: &[&str]) -> String {
+    match names.get(..3) {
+        Some(first) if names.len() > 3 => format!("{}, ... ({} more)", first.join(", "), names.len() - 3),
+        _ => names.join(", "),
     }
 }
 

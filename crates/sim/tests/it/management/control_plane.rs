@@ -13,11 +13,11 @@ use windlass_api::kind::{condition, is_true};
 
 use super::stage::{NEW, OLD, Stage, fresh, machine_spec, stage};
 
-fn version(version: &str) -> String {
+pub(super) fn version(version: &str) -> String {
     format!("{version}+vmware.1")
 }
 
-async fn template(stage: &Stage, version: &str) {
+pub(super) async fn template(stage: &Stage, version: &str) {
     stage
         .create(json!({
             "apiVersion": "infrastructure.cluster.vmware.com/v1alpha2", "kind": "WCPMachineTemplate",
@@ -39,7 +39,7 @@ async fn larger_template(stage: &Stage) {
         .await;
 }
 
-fn machine_template(version: &str) -> Value {
+pub(super) fn machine_template(version: &str) -> Value {
     json!({"spec": {"infrastructureRef": {
         "apiGroup": "infrastructure.cluster.vmware.com", "kind": "WCPMachineTemplate",
         "name": format!("c-cp-{}", fresh(version)),
@@ -47,7 +47,7 @@ fn machine_template(version: &str) -> Value {
 }
 
 /// A cluster as people write it: what refers comes before what is referred to, and nothing is labelled.
-async fn cluster(stage: &Stage, replicas: u32) {
+pub(super) async fn cluster(stage: &Stage, replicas: u32) {
     cluster_with(stage, replicas, json!({})).await;
 }
 
@@ -83,17 +83,17 @@ async fn cluster_with(stage: &Stage, replicas: u32, rollout: Value) {
     template(stage, OLD).await;
 }
 
-async fn change(stage: &Stage, spec: Value) {
+pub(super) async fn change(stage: &Stage, spec: Value) {
     let api: Api<KubeadmControlPlane> = Api::default_namespaced(stage.client());
     api.patch("c-cp", &PatchParams::default(), &Patch::Merge(json!({"spec": spec}))).await.unwrap();
 }
 
-async fn machines(stage: &Stage) -> Vec<Machine> {
+pub(super) async fn machines(stage: &Stage) -> Vec<Machine> {
     Api::<Machine>::default_namespaced(stage.client()).list(&ListParams::default()).await.unwrap().items
 }
 
 /// All are there, as they should be, and well.
-fn is_at_rest(control_plane: &KubeadmControlPlane) -> bool {
+pub(super) fn is_at_rest(control_plane: &KubeadmControlPlane) -> bool {
     let wanted = control_plane.spec.replicas.unwrap_or(1);
     control_plane.status.as_ref().is_some_and(|status| {
         status.observed_generation == control_plane.metadata.generation
@@ -169,6 +169,8 @@ fn a_control_plane_of_three_comes_up_one_machine_after_the_other() {
         assert_eq!(stage.workload("c").members().unwrap().len(), 3);
         assert_eq!(stage.nodes("c").await.len(), 3);
 
+        // The Cluster sums it up a second later.
+        stage.pass(2).await;
         let cluster: Cluster = stage.get("c").await;
         let progress = cluster.status.unwrap().control_plane.unwrap();
         assert_eq!((progress.desired_replicas, progress.available_replicas), (Some(3), Some(3)));

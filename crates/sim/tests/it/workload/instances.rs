@@ -73,6 +73,7 @@ fn boot(workload: &Workload, name: &str, begins: Begins) {
         kubelet: "v1.31.1".parse().unwrap(),
         images: Vec::new(),
         capacity: Capacity::default(),
+        zone: None,
         user_data,
     };
     assert_eq!(workload.boot(&boot).unwrap(), begins);

@@ -119,6 +119,7 @@ fn another_machine_of_the_same_name_is_not_taken_for_the_one_that_was_lost() {
             kubelet: VERSION.parse().unwrap(),
             images: Vec::new(),
             capacity: Capacity::default(),
+            zone: None,
             user_data: cloud_config("/run/kubeadm/kubeadm-join-config.yaml", &[document]),
         };
         assert_eq!(workload.boot(&next).unwrap(), Begins::Join);
