@@ -29,6 +29,7 @@ pub mod wcp;
 
 use std::str::FromStr;
 
+use kube_core::Resource;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
@@ -44,6 +45,13 @@ pub struct ContractReference {
     pub kind: String,
     /// The name of the target, in the namespace of whoever refers to it.
     pub name: String,
+}
+
+impl ContractReference {
+    /// Whether it refers to an object of this kind, in whichever version.
+    pub fn is_of<K: Resource<DynamicType = ()>>(&self) -> bool {
+        self.kind == K::kind(&()) && self.api_group == K::group(&())
+    }
 }
 
 /// Whether something holds, since when, and why.

@@ -48,8 +48,12 @@ impl Descendants {
         Self {
             infrastructure: infrastructure
                 .as_ref()
+                .filter(|part| part.is_of::<WCPCluster>())
                 .and_then(|part| caches.cluster_infrastructures.get(&key(&part.name))),
-            control_plane: control_plane.as_ref().and_then(|part| caches.control_planes.get(&key(&part.name))),
+            control_plane: control_plane
+                .as_ref()
+                .filter(|part| part.is_of::<KubeadmControlPlane>())
+                .and_then(|part| caches.control_planes.get(&key(&part.name))),
             deployments: members(&caches.machine_deployments, cluster),
             sets: members(&caches.machine_sets, cluster),
             machines: members(&caches.machines, cluster),

@@ -42,10 +42,11 @@ struct Parts {
 impl Parts {
     fn of(turn: &Turn, machine: &Machine) -> Self {
         let key = |name: &str| Key { namespace: machine.metadata.namespace.clone(), name: name.to_owned() };
-        let config = machine.spec.bootstrap.config_ref.as_ref();
+        let config = machine.spec.bootstrap.config_ref.as_ref().filter(|part| part.is_of::<KubeadmConfig>());
+        let infrastructure = Some(&machine.spec.infrastructure_ref).filter(|part| part.is_of::<WCPMachine>());
         Self {
-            config: config.and_then(|config| turn.caches.bootstraps.get(&key(&config.name))),
-            infrastructure: turn.caches.machine_infrastructures.get(&key(&machine.spec.infrastructure_ref.name)),
+            config: config.and_then(|part| turn.caches.bootstraps.get(&key(&part.name))),
+            infrastructure: infrastructure.and_then(|part| turn.caches.machine_infrastructures.get(&key(&part.name))),
         }
     }
 }

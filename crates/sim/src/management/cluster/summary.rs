@@ -105,7 +105,7 @@ pub(super) fn facts(cluster: &Cluster, parts: &Descendants, reached: &ClusterIni
     let (of_control_plane, workers): (Vec<_>, Vec<_>) =
         parts.machines.iter().cloned().partition(|machine| is_control_plane(&machine.metadata));
     vec![
-        infrastructure_ready(reached),
+        infrastructure_ready(cluster, parts, reached),
         initialized(reached),
         control_plane_available(cluster, parts, &of_control_plane),
         workers_available(parts),
@@ -121,11 +121,11 @@ pub(super) fn facts(cluster: &Cluster, parts: &Descendants, reached: &ClusterIni
     ]
 }
 
-fn infrastructure_ready(reached: &ClusterInitialization) -> Fact {
-    if reached.infrastructure_provisioned {
-        Fact::yes(INFRASTRUCTURE, "Ready")
-    } else {
-        Fact::no(INFRASTRUCTURE, "NotReady", "the infrastructure is not provisioned yet")
+fn infrastructure_ready(cluster: &Cluster, parts: &Descendants, reached: &ClusterInitialization) -> Fact {
+    match (&cluster.spec.infrastructure_ref, &parts.infrastructure) {
+        _ if reached.infrastructure_provisioned => Fact::yes(INFRASTRUCTURE, "Ready"),
+        (Some(part), None) => Fact::no(INFRASTRUCTURE, "DoesNotExist", format!("{} does not exist", part.kind)),
+        _ => Fact::no(INFRASTRUCTURE, "NotReady", "the infrastructure is not provisioned yet"),
     }
 }
 

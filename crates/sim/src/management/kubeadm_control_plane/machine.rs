@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use windlass_api::kind::ContractReference;
 use windlass_api::kind::bootstrap::{self, KubeadmConfig};
 use windlass_api::kind::cluster_api::{Bootstrap, Machine, MachineSpec};
+use windlass_api::kind::wcp::WCPMachineTemplate;
 use windlass_api::{annotation, label};
 use windlass_runtime::key::Key;
 
@@ -114,7 +115,8 @@ fn labels(view: &View<'_>) -> BTreeMap<String, String> {
 async fn infrastructure(turn: &Turn, view: &View<'_>, name: &str) -> Result<Option<ContractReference>, Error> {
     let reference = &view.object.spec.machine_template.spec.infrastructure_ref;
     let key = Key { namespace: view.object.metadata.namespace.clone(), name: reference.name.clone() };
-    let Some(template) = turn.caches.infrastructure_templates.get(&key) else { return Ok(None) };
+    let found = turn.caches.infrastructure_templates.get(&key).filter(|_| reference.is_of::<WCPMachineTemplate>());
+    let Some(template) = found else { return Ok(None) };
     let version = template.types.as_ref().and_then(|types| types.api_version.rsplit_once('/'));
     let version = version.map_or("v1", |(_, version)| version);
     let kind = reference.kind.trim_end_matches("Template");

@@ -236,3 +236,27 @@ fn people_see_the_counts_of_a_cluster_and_the_cluster_of_a_control_plane() {
         assert_eq!(row(&stage, path).await["Cluster"], json!("c"));
     });
 }
+
+#[test]
+fn a_reference_to_another_kind_leads_nowhere() {
+    stage(|stage| async move {
+        let nowhere = json!({"apiGroup": "infrastructure.cluster.vmware.com", "kind": "NoSuchKind", "name": "c"});
+        stage
+            .create(json!({
+                "apiVersion": "infrastructure.cluster.vmware.com/v1alpha2", "kind": "WCPCluster",
+                "metadata": {"name": "c"}, "spec": {},
+            }))
+            .await;
+        stage
+            .create(json!({
+                "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c"},
+                "spec": {"infrastructureRef": nowhere},
+            }))
+            .await;
+        stage.pass(600).await;
+        let cluster: Cluster = stage.get("c").await;
+        let conditions = cluster.status.unwrap().conditions;
+        let ready = condition(&conditions, "InfrastructureReady").unwrap();
+        assert_eq!((ready.reason.as_str(), ready.message.as_str()), ("DoesNotExist", "NoSuchKind does not exist"));
+    });
+}
