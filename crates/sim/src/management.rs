@@ -29,6 +29,7 @@ mod ownership;
 mod pause;
 mod secret;
 mod subject;
+mod time_outs;
 mod topology;
 mod wiring;
 mod write;
