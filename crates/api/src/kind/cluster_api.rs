@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::NodeSystemInfo;
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
@@ -208,6 +209,9 @@ pub struct MachineStatus {
     /// Its node in the workload cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_ref: Option<NodeReference>,
+    /// What runs on that node, as its kubelet says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_info: Option<NodeSystemInfo>,
     /// Where it can be reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Address>,

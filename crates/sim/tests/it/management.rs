@@ -3,6 +3,7 @@
 mod control_plane;
 mod drain;
 mod health;
+mod in_place;
 mod pool;
 pub mod stage;
 mod topology;
