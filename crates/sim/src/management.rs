@@ -18,6 +18,7 @@ mod cluster;
 mod conditions;
 mod context;
 mod contract;
+mod defaults;
 mod infrastructure;
 mod job;
 mod kubeadm_control_plane;
