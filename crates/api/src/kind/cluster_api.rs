@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::api::core::v1::NodeSystemInfo;
 use kube_derive::CustomResource;
 use serde::{Deserialize, Serialize};
 
@@ -217,6 +218,9 @@ pub struct MachineStatus {
     /// Where it is, among the failure domains of its cluster. Copied from the infrastructure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure_domain: Option<String>,
+    /// What runs on that node, as its kubelet says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_info: Option<NodeSystemInfo>,
     /// Where it can be reached.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<Address>,

@@ -15,13 +15,13 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use windlass_api::kind::bootstrap::{BootstrapInitialization, KubeadmConfig, KubeadmConfigStatus};
-use windlass_api::kind::cluster_api::{Cluster, Machine};
+use windlass_api::kind::cluster_api::{Cluster, ClusterInitialization, Machine};
 use windlass_api::label;
 use windlass_api::name::{ClusterName, ClusterSecret};
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::Outcome;
 
-use super::conditions::{self, Fact};
+use super::conditions::{self, Fact, WAITING_FOR_CONTROL_PLANE};
 use super::context::{Error, Turn, deleting, is_control_plane, path};
 use super::ownership::{controlled_by, controller, is_owned_by};
 use super::pause;
@@ -44,6 +44,11 @@ pub(super) async fn reconcile(turn: &Turn, config: &KubeadmConfig) -> Result<Out
     let Some(machine) = owner(turn, config) else { return Ok(Outcome::done()) };
     let Some(cluster) = turn.cluster_of(&machine.metadata) else { return Ok(Outcome::done()) };
     if !may_begin(config, &machine, &cluster) {
+        // That the infrastructure is waited for is over soon, and not worth a write for each machine.
+        if reached(&cluster).is_some_and(|reached| reached.infrastructure_provisioned) && !begins(config, &machine) {
+            let waits = Fact::no("DataSecretAvailable", "NotAvailable", WAITING_FOR_CONTROL_PLANE);
+            say(turn, config, |_| (), [waits]).await?;
+        }
         return Ok(Outcome::done());
     }
     let certificates = match certificates(turn, config, &machine, &cluster)? {
@@ -115,11 +120,15 @@ fn owner(turn: &Turn, config: &KubeadmConfig) -> Option<Arc<Machine>> {
 
 /// The first machine needs to know where the API will be; all others need one that answers.
 fn may_begin(config: &KubeadmConfig, machine: &Machine, cluster: &Cluster) -> bool {
-    let initialization = cluster.status.as_ref().and_then(|status| status.initialization.as_ref());
-    let Some(reached) = initialization else { return false };
+    let Some(reached) = reached(cluster) else { return false };
     cluster.spec.control_plane_endpoint.is_some()
         && reached.infrastructure_provisioned
         && (begins(config, machine) || reached.control_plane_initialized)
+}
+
+/// What the cluster has ever reached.
+fn reached(cluster: &Cluster) -> Option<&ClusterInitialization> {
+    cluster.status.as_ref().and_then(|status| status.initialization.as_ref())
 }
 
 /// Whether the configuration is that of the first machine. One that joins may say what the cluster is like, too: a

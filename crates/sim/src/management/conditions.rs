@@ -4,6 +4,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use windlass_api::condition::ConditionStatus;
 use windlass_api::kind::Condition;
 
+/// What everybody says who can do nothing before there is an API to join.
+pub(super) const WAITING_FOR_CONTROL_PLANE: &str = "Waiting for Cluster control plane to be initialized";
+
 /// Whether something holds, and why.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fact {

@@ -1,6 +1,7 @@
 //! The core of Cluster API for Machines: brings infrastructure, bootstrap data and node together, and takes them apart.
 
 mod drain;
+mod mark;
 mod node;
 mod removal;
 mod status;
@@ -76,10 +77,12 @@ pub(super) async fn reconcile(turn: &Turn, machine: &Machine) -> Result<Outcome,
     if machine.status.as_ref() != Some(&status) {
         write::status(turn, machine, &status).await?;
     }
-    let wait = match node {
-        Sight::Unreachable => Some(UNREACHABLE_PAUSE),
-        Sight::None | Sight::Node(_) => wait,
+    let answered = match &node {
+        Sight::Node(node) => mark::put(turn, machine, &cluster, node).await?,
+        Sight::None => true,
+        Sight::Unreachable => false,
     };
+    let wait = if answered { wait } else { Some(UNREACHABLE_PAUSE) };
     Ok(wait.map_or_else(Outcome::done, Outcome::requeue_after))
 }
 

@@ -20,7 +20,7 @@ use windlass_runtime::runner::Outcome;
 
 use super::context::{Error, Turn, belonging, deleting, path};
 use super::ownership::{is_held, is_owned_by, owned_by, with_finalizer, with_owner};
-use super::{pause, write};
+use super::{defaults, pause, write};
 use proportion::Share;
 pub(super) use revision::{has_moved_on, is_current};
 use rollout::{Counts, Limits, Strategy};
@@ -74,7 +74,8 @@ async fn remove(turn: &Turn, deployment: &MachineDeployment) -> Result<Outcome, 
     Ok(Outcome::done())
 }
 
-/// Has the deployment and its templates go with their Cluster, and says which of its states it is in; in one write.
+/// Has the deployment and its templates go with their Cluster, fills in what people left out, and says which of its states it is
+/// in; in one write.
 async fn own_fields(
     turn: &Turn,
     deployment: &MachineDeployment,
@@ -104,10 +105,31 @@ async fn own_fields(
     if known != Some(&revision) && (deployment.spec.paused != Some(true) || !sets.is_empty()) {
         metadata.insert("annotations".into(), json!({ key: revision }));
     }
-    if metadata.is_empty() {
+    let labels = defaults::labels(&deployment.metadata, &deployment.spec.cluster_name);
+    if !labels.is_empty() {
+        metadata.insert("labels".into(), Value::Object(labels));
+    }
+    let parts = [("metadata", metadata), ("spec", left_out(deployment))].into_iter();
+    let parts = parts.filter(|(_, fields)| !fields.is_empty());
+    let change: Map<String, Value> = parts.map(|(part, fields)| (part.to_owned(), Value::Object(fields))).collect();
+    if change.is_empty() {
         return Ok(None);
     }
-    write::patch(turn, deployment, json!({ "metadata": metadata })).await.map(Some)
+    write::patch(turn, deployment, Value::Object(change)).await.map(Some)
+}
+
+/// What people left out of the spec.
+fn left_out(deployment: &MachineDeployment) -> Map<String, Value> {
+    let spec = &deployment.spec;
+    let by_name = (label::DEPLOYMENT_NAME.name, deployment.metadata.name.as_deref());
+    let mut left_out = defaults::selection(by_name, &spec.cluster_name, &spec.selector, &spec.template);
+    if let Some(rollout) = defaults::rollout(spec.rollout.as_ref()) {
+        left_out.insert("rollout".into(), rollout);
+    }
+    if spec.replicas.is_none() {
+        left_out.insert("replicas".into(), json!(1));
+    }
+    left_out
 }
 
 /// Has a template go with the Cluster.

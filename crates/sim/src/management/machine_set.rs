@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use serde_json::json;
-use windlass_api::annotation;
+use serde_json::{Map, Value, json};
 use windlass_api::kind::ContractReference;
 use windlass_api::kind::cluster_api::{
     Cluster, Machine, MachineDeployment, MachineSet, MachineSetStatus, MachineTemplate, VersionCount,
 };
 use windlass_api::kind::is_true;
 use windlass_api::name::{MachineName, NameLimit, UpdateIdError, replacement_name};
+use windlass_api::{annotation, label};
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::Outcome;
 
@@ -26,7 +26,7 @@ use super::conditions::{self, Fact};
 use super::context::{Error, Turn, belonging, deleting, path};
 use super::machine_deployment::{is_current, selector_text};
 use super::ownership::{controller, is_held, is_owned_by, owned_by, owners, with_finalizer};
-use super::{pause, write};
+use super::{defaults, pause, write};
 
 /// What holds up the deletion of a `MachineSet`.
 pub(super) const FINALIZER: &str = "cluster.x-k8s.io/machineset";
@@ -74,30 +74,38 @@ struct View<'a> {
     machines: Vec<Arc<Machine>>,
 }
 
-/// The finalizer, and the first ordinal that is free; and a set that stands for itself goes with its Cluster.
+/// The finalizer, the first ordinal that is free, and what people left out; and a set that stands for itself goes with its Cluster.
 async fn own_fields(
     turn: &Turn,
     set: &MachineSet,
     cluster: &Cluster,
     machines: &[Arc<Machine>],
 ) -> Result<Option<MachineSet>, Error> {
-    let finalizers = with_finalizer(&set.metadata, FINALIZER);
-    let alone = owners(&set.metadata).is_empty();
-    let ordinal = ordinal_after(set, machines);
-    if finalizers.is_none() && !alone && ordinal.is_none() {
+    let mut metadata = Map::new();
+    if let Some(finalizers) = with_finalizer(&set.metadata, FINALIZER) {
+        metadata.insert("finalizers".into(), json!(finalizers));
+    }
+    if owners(&set.metadata).is_empty() {
+        metadata.insert("ownerReferences".into(), json!([owned_by(cluster)]));
+    }
+    if let Some(ordinal) = ordinal_after(set, machines) {
+        metadata.insert("annotations".into(), json!({ FIRST_ORDINAL: ordinal.to_string() }));
+    }
+    let labels = defaults::labels(&set.metadata, &set.spec.cluster_name);
+    if !labels.is_empty() {
+        metadata.insert("labels".into(), Value::Object(labels));
+    }
+    let by_name = (label::SET_NAME.name, set.metadata.name.as_deref());
+    let mut spec = defaults::selection(by_name, &set.spec.cluster_name, &set.spec.selector, &set.spec.template);
+    if set.spec.replicas.is_none() {
+        spec.insert("replicas".into(), json!(1));
+    }
+    let parts = [("metadata", metadata), ("spec", spec)].into_iter().filter(|(_, fields)| !fields.is_empty());
+    let change: Map<String, Value> = parts.map(|(part, fields)| (part.to_owned(), Value::Object(fields))).collect();
+    if change.is_empty() {
         return Ok(None);
     }
-    let mut metadata = json!({});
-    if let Some(finalizers) = finalizers {
-        metadata["finalizers"] = json!(finalizers);
-    }
-    if alone {
-        metadata["ownerReferences"] = json!([owned_by(cluster)]);
-    }
-    if let Some(ordinal) = ordinal {
-        metadata["annotations"] = json!({ FIRST_ORDINAL: ordinal.to_string() });
-    }
-    write::patch(turn, set, json!({ "metadata": metadata })).await.map(Some)
+    write::patch(turn, set, Value::Object(change)).await.map(Some)
 }
 
 /// Its machines go first.

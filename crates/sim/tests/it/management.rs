@@ -5,6 +5,7 @@ mod control_plane;
 mod domains;
 mod drain;
 mod health;
+mod in_place;
 mod pool;
 mod refusal;
 pub mod stage;

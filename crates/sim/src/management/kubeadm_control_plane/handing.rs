@@ -8,7 +8,7 @@ use windlass_api::label;
 use super::machine::CLEANUP_HOLD;
 use super::view::{Replica, View};
 use crate::management::context::{Error, Turn};
-use crate::management::write;
+use crate::management::{time_outs, write};
 
 /// The conditions that must hold before a machine of a control plane is ready, besides those that people ask for.
 const GATES: [&str; 5] = [
@@ -27,16 +27,27 @@ pub(super) fn gates(object: &KubeadmControlPlane) -> Vec<ReadinessGate> {
     own.into_iter().chain(given.cloned()).collect()
 }
 
-/// Hands on what has changed. `true` if something had: the machines are then looked at again.
+/// Hands on what has changed; to those that go, how long they may take. `true` if something had: the machines are then looked at
+/// again.
 pub(super) async fn on(turn: &Turn, view: &View<'_>) -> Result<bool, Error> {
     let mut changed = false;
-    for replica in view.replicas.iter().filter(|replica| !replica.leaves()) {
-        if let Some(change) = change(view, replica) {
+    for replica in &view.replicas {
+        let change = if replica.leaves() { change_on_the_way_out(view, replica) } else { change(view, replica) };
+        if let Some(change) = change {
             write::patch(turn, &*replica.machine, change).await?;
             changed = true;
         }
     }
     Ok(changed)
+}
+
+fn change_on_the_way_out(view: &View<'_>, replica: &Replica) -> Option<Value> {
+    time_out_change(view, replica).map(|change| json!({"spec": {"deletion": change}}))
+}
+
+fn time_out_change(view: &View<'_>, replica: &Replica) -> Option<Value> {
+    let wanted = &view.object.spec.machine_template.spec.deletion;
+    time_outs::change(replica.machine.spec.deletion.as_ref(), wanted.as_ref())
 }
 
 fn change(view: &View<'_>, replica: &Replica) -> Option<Value> {
@@ -65,8 +76,8 @@ fn change(view: &View<'_>, replica: &Replica) -> Option<Value> {
     if spec.readiness_gates != gates {
         fields.insert("readinessGates".to_owned(), json!(gates));
     }
-    if spec.deletion != template.spec.deletion && template.spec.deletion.is_some() {
-        fields.insert("deletion".to_owned(), json!(template.spec.deletion));
+    if let Some(change) = time_out_change(view, replica) {
+        fields.insert("deletion".to_owned(), change);
     }
     let parts = [("metadata", metadata), ("spec", fields)].into_iter().filter(|(_, fields)| !fields.is_empty());
     let change: Map<String, Value> = parts.map(|(part, fields)| (part.to_owned(), Value::Object(fields))).collect();

@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use windlass_api::condition::ConditionStatus;
 use windlass_api::kind::cluster_api::VersionCount;
 use windlass_api::kind::control_plane::{ControlPlaneInitialization, KubeadmControlPlaneStatus};
-use windlass_api::kind::is_true;
+use windlass_api::kind::{Condition, condition, is_true};
 use windlass_api::label;
 use windlass_api::version::KubernetesVersion;
+use windlass_runtime::key::Key;
 
 use super::health::{ETCD_MEMBER, Sight};
 use super::plan::Step;
@@ -17,14 +18,12 @@ use crate::management::conditions::{self, Fact};
 use crate::management::context::{Error, Turn};
 use crate::management::write;
 
-/// Tells each machine how its components are and whether it is as it should be. Those that have no node yet, and those that go,
-/// are told nothing: there is nothing to be seen on them.
+/// Tells each machine how its components are and whether it is as it should be. Those that go are told nothing, and those that
+/// have no node yet nothing of components: there is nothing to be seen on them.
 pub(super) async fn tell_machines(turn: &Turn, view: &View<'_>) -> Result<(), Error> {
-    // While nobody answers, what was known before still stands.
-    if matches!(view.sight, Sight::Unreachable) {
-        return Ok(());
-    }
-    for replica in view.replicas.iter().filter(|replica| replica.node().is_some() && !replica.leaves()) {
+    for replica in view.replicas.iter().filter(|replica| !replica.leaves()) {
+        // While nobody answers, what was known before still stands.
+        let visible = replica.node().is_some() && !matches!(view.sight, Sight::Unreachable);
         let machine = &*replica.machine;
         let mut status = machine.status.clone().unwrap_or_default();
         let up_to_date = if replica.outdated.is_empty() {
@@ -32,7 +31,11 @@ pub(super) async fn tell_machines(turn: &Turn, view: &View<'_>) -> Result<(), Er
         } else {
             Fact::no("UpToDate", "NotUpToDate", bullets(&replica.outdated))
         };
-        for fact in replica.components.iter().cloned().chain([up_to_date]) {
+        if !visible && says(&status.conditions, &up_to_date) {
+            continue;
+        }
+        let components = replica.components.iter().filter(|_| visible).cloned();
+        for fact in components.chain([up_to_date]) {
             conditions::set(&mut status.conditions, fact, machine.metadata.generation, &turn.now());
         }
         if machine.status.as_ref() != Some(&status) {
@@ -40,6 +43,14 @@ pub(super) async fn tell_machines(turn: &Turn, view: &View<'_>) -> Result<(), Er
         }
     }
     Ok(())
+}
+
+/// Whether conditions say as much. Who has said nothing at all is new, and says itself that it is as it should be.
+fn says(conditions: &[Condition], fact: &Fact) -> bool {
+    match condition(conditions, fact.type_) {
+        Some(known) => known.status == fact.status.to_string() && known.message == fact.message,
+        None => conditions.is_empty(),
+    }
 }
 
 /// Says how the control plane is doing.
@@ -54,8 +65,8 @@ pub(super) async fn say(turn: &Turn, view: &View<'_>, step: &Step<'_>) -> Result
         machines_ready(view),
         machines_up_to_date(view),
         rolling_out(view),
-        scaling(view, step, Direction::Up),
-        scaling(view, step, Direction::Down),
+        scaling(view, step, Direction::Up, missing_template(turn, view)),
+        scaling(view, step, Direction::Down, None),
         remediating(view),
         Fact::no("Deleting", "NotDeleting", ""),
     ];
@@ -225,21 +236,33 @@ enum Direction {
     Down,
 }
 
+/// That the template of the machines is not there, if it is not.
+fn missing_template(turn: &Turn, view: &View<'_>) -> Option<String> {
+    let reference = &view.object.spec.machine_template.spec.infrastructure_ref;
+    let key = Key { namespace: view.object.metadata.namespace.clone(), name: reference.name.clone() };
+    let is_there = turn.caches.infrastructure_templates.get(&key).is_some();
+    (!is_there).then(|| format!("{} does not exist", reference.kind))
+}
+
 /// Whether there are fewer or more machines than asked for, and what keeps that from being changed.
-fn scaling(view: &View<'_>, step: &Step<'_>, direction: Direction) -> Fact {
+fn scaling(view: &View<'_>, step: &Step<'_>, direction: Direction, missing: Option<String>) -> Fact {
     let (present, desired) = (view.replicas.len(), view.desired());
     let (type_, reason, not, verb, is_so) = match direction {
         Direction::Up => ("ScalingUp", "ScalingUp", "NotScalingUp", "up", present < desired),
         Direction::Down => ("ScalingDown", "ScalingDown", "NotScalingDown", "down", present > desired),
     };
     if !is_so {
-        return Fact::no(type_, not, "");
+        let would = missing.map(|missing| format!("Scaling {verb} would be blocked because {missing}"));
+        return Fact::no(type_, not, would.unwrap_or_default());
     }
     let message = format!("Scaling {verb} from {present} to {desired} replicas");
-    let message = match step {
-        Step::Wait(blocking) => format!("{message} is blocked because:\n{}", bullets(blocking)),
-        Step::Rest | Step::Begin | Step::Grow | Step::Shrink(_) => message,
+    let waits = match step {
+        Step::Wait(blocking) => blocking.as_slice(),
+        Step::Rest | Step::Begin | Step::Grow | Step::Shrink(_) => &[],
     };
+    let blocking: Vec<String> = missing.into_iter().chain(waits.iter().cloned()).collect();
+    let message =
+        if blocking.is_empty() { message } else { format!("{message} is blocked because:\n{}", bullets(&blocking)) };
     fact(type_, ConditionStatus::True, reason, &message)
 }
 

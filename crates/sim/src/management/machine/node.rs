@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, NodeSystemInfo};
 use kube::api::DeleteParams;
 use kube::{Api, Error as ClientError};
 use windlass_api::kind::cluster_api::{Cluster, Machine};
@@ -15,7 +15,7 @@ use crate::management::context::{Error, Turn, workload_name};
 use crate::management::write::failed;
 
 /// What was seen of a node.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(in crate::management) enum Sight {
     /// There is none.
     None,
@@ -26,9 +26,13 @@ pub(in crate::management) enum Sight {
 }
 
 /// All that matters of a node.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub(in crate::management) struct Seen {
     provider_id: Option<String>,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) annotations: BTreeMap<String, String>,
+    /// What runs on it.
+    pub(super) info: Option<NodeSystemInfo>,
     pub conditions: Vec<NodeFact>,
 }
 
@@ -120,14 +124,21 @@ async fn read(turn: &Turn, machine: &Machine, cluster: &Cluster) -> Result<Optio
 }
 
 pub(in crate::management) fn seen(node: Node) -> Seen {
-    let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+    let status = node.status.unwrap_or_default();
+    let conditions = status.conditions.unwrap_or_default();
     let conditions = conditions.into_iter().map(|condition| NodeFact {
         type_: condition.type_,
         status: condition.status,
         message: condition.message.unwrap_or_default(),
         since: condition.last_transition_time.map(|since| since.0),
     });
-    Seen { provider_id: node.spec.and_then(|spec| spec.provider_id), conditions: conditions.collect() }
+    Seen {
+        provider_id: node.spec.and_then(|spec| spec.provider_id),
+        labels: node.metadata.labels.unwrap_or_default(),
+        annotations: node.metadata.annotations.unwrap_or_default(),
+        info: status.node_info,
+        conditions: conditions.collect(),
+    }
 }
 
 /// How long a node that cannot be deleted is tried again before it is decided whether to go without, and how often. As in

@@ -8,12 +8,13 @@ use jiff::Timestamp;
 use windlass_api::kind::cluster_api::{
     Cluster, Machine, MachineInitialization, MachineSet, MachineStatus, NodeReference,
 };
+use windlass_api::kind::control_plane::KubeadmControlPlane;
 use windlass_api::kind::{Condition, condition, is_true};
 
 use super::node::{Seen, Sight};
 use super::{Parts, provisioned};
-use crate::management::conditions::{self, Fact};
-use crate::management::context::{Turn, deleting};
+use crate::management::conditions::{self, Fact, WAITING_FOR_CONTROL_PLANE};
+use crate::management::context::{Turn, deleting, is_control_plane};
 use crate::management::ownership::controller;
 use crate::management::write::Watched;
 
@@ -38,23 +39,25 @@ pub(super) fn of(
     node: &Sight,
 ) -> (MachineStatus, Option<Duration>) {
     let mut status = machine.status.clone().unwrap_or_default();
-    if matches!(node, Sight::Node(_)) && status.node_ref.is_none() {
-        status.node_ref = Some(NodeReference { name: machine.metadata.name.clone().unwrap_or_default() });
+    if let Sight::Node(seen) = node {
+        let name = machine.metadata.name.clone().unwrap_or_default();
+        status.node_ref.get_or_insert(NodeReference { name });
+        status.node_info.clone_from(&seen.info);
     }
     let facts = node_facts(machine, cluster, node, &status);
-    // A machine that its set has just made is what it should be; from then on its set says so.
-    let unasked =
-        controller::<MachineSet>(&machine.metadata).is_some() && condition(&status.conditions, "UpToDate").is_none();
+    // A machine that its set or control plane has just made is what it should be; from then on they say so.
+    let made = controller::<MachineSet>(&machine.metadata).or(controller::<KubeadmControlPlane>(&machine.metadata));
+    let unasked = made.is_some() && condition(&status.conditions, "UpToDate").is_none();
     let fresh = unasked.then(|| Fact::yes("UpToDate", "UpToDate"));
     let facts = facts.into_iter().chain([Fact::no(DELETING, "NotDeleting", "")]).chain(fresh);
-    let wait = conclude(turn, machine, parts, &mut status, facts);
+    let wait = conclude(turn, machine, Some(cluster), parts, &mut status, facts);
     (status, wait)
 }
 
 /// The status of a Machine that goes. Its node is not asked any more: what was last known of it stays.
 pub(super) fn of_going(turn: &Turn, machine: &Machine, parts: &Parts, going: Fact) -> MachineStatus {
     let mut status = machine.status.clone().unwrap_or_default();
-    conclude(turn, machine, parts, &mut status, [going]);
+    conclude(turn, machine, None, parts, &mut status, [going]);
     status
 }
 
@@ -62,6 +65,7 @@ pub(super) fn of_going(turn: &Turn, machine: &Machine, parts: &Parts, going: Fac
 fn conclude(
     turn: &Turn,
     machine: &Machine,
+    cluster: Option<&Cluster>,
     parts: &Parts,
     status: &mut MachineStatus,
     facts: impl IntoIterator<Item = Fact>,
@@ -81,7 +85,7 @@ fn conclude(
     }
     let (generation, now) = (machine.metadata.generation, turn.now());
     let put = |conditions: &mut Vec<Condition>, fact| conditions::set(conditions, fact, generation, &now);
-    for fact in part_facts(machine, parts, &reached).into_iter().chain(facts) {
+    for fact in part_facts(machine, cluster, parts, &reached).into_iter().chain(facts) {
         put(&mut status.conditions, fact);
     }
     status.initialization = Some(reached);
@@ -110,13 +114,22 @@ fn phase(machine: &Machine, status: &mut MachineStatus, now: &str) {
 }
 
 /// How the parts are doing, in their own words where they say anything. What is not there says nothing.
-fn part_facts(machine: &Machine, parts: &Parts, reached: &MachineInitialization) -> [Fact; 2] {
+fn part_facts(
+    machine: &Machine,
+    cluster: Option<&Cluster>,
+    parts: &Parts,
+    reached: &MachineInitialization,
+) -> [Fact; 2] {
     let config = machine.spec.bootstrap.config_ref.as_ref();
     let said = parts.config.as_deref().and_then(Watched::conditions);
-    let bootstrap = match config {
+    let mut bootstrap = match config {
         None => Fact::yes(BOOTSTRAP, "DataSecretProvided"),
         Some(config) => part_fact(BOOTSTRAP, machine, &config.kind, reached.bootstrap_data_secret_created, said),
     };
+    if bootstrap.reason == "NotReady" && bootstrap.message.is_empty() && !is_control_plane(&machine.metadata) {
+        // What its configuration is about to say, so that it need not be repeated in a write of its own.
+        cluster.and_then(waits_for).unwrap_or_default().clone_into(&mut bootstrap.message);
+    }
     let said = parts.infrastructure.as_deref().and_then(Watched::conditions);
     let kind = &machine.spec.infrastructure_ref.kind;
     [bootstrap, part_fact(INFRASTRUCTURE, machine, kind, reached.infrastructure_provisioned, said)]
@@ -139,16 +152,21 @@ fn part_fact(type_: &'static str, machine: &Machine, kind: &str, done: bool, sai
     Fact::no(type_, "NotReady", said.map(|said| said.message.clone()).unwrap_or_default())
 }
 
+/// What a cluster has to come to before anything can join it.
+fn waits_for(cluster: &Cluster) -> Option<&'static str> {
+    let conditions = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    if !is_true(conditions, INFRASTRUCTURE) {
+        return Some("Waiting for Cluster status.initialization.infrastructureProvisioned to be true");
+    }
+    (!is_true(conditions, "ControlPlaneInitialized")).then_some(WAITING_FOR_CONTROL_PLANE)
+}
+
 /// How the node is doing. While its API does not answer, nothing new is known.
 fn node_facts(machine: &Machine, cluster: &Cluster, node: &Sight, status: &MachineStatus) -> Vec<Fact> {
     let both = |fact: Fact| vec![fact.clone().named(NODE_READY), fact.named(NODE_HEALTHY)];
     let wait = |message: String| both(Fact::unknown(NODE_READY, "InspectionFailed", message));
-    let cluster = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
-    if !is_true(cluster, INFRASTRUCTURE) {
-        return wait("Waiting for Cluster status.initialization.infrastructureProvisioned to be true".to_owned());
-    }
-    if !is_true(cluster, "ControlPlaneInitialized") {
-        return wait("Waiting for Cluster control plane to be initialized".to_owned());
+    if let Some(message) = waits_for(cluster) {
+        return wait(message.to_owned());
     }
     match (node, &status.node_ref, &machine.spec.provider_id) {
         (Sight::Unreachable, ..) if condition(&status.conditions, NODE_HEALTHY).is_some() => Vec::new(),

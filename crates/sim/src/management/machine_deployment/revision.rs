@@ -23,7 +23,7 @@ use super::{difference, limits, marks};
 use crate::management::context::{Error, Turn, after, deleting};
 use crate::management::machine_set::{self, numbered};
 use crate::management::ownership::controlled_by;
-use crate::management::write;
+use crate::management::{time_outs, write};
 
 /// The annotations of a deployment that its sets do not get.
 const NOT_HANDED_ON: [&str; 4] = [
@@ -220,8 +220,8 @@ fn handed_on(deployment: &MachineDeployment, set: &MachineSet) -> Map<String, Va
     }
     let (known, wanted) = (&set.spec.template.spec, &deployment.spec.template.spec);
     let mut template = Map::new();
-    if known.deletion != wanted.deletion {
-        template.insert("deletion".into(), json!(wanted.deletion));
+    if let Some(change) = time_outs::change(known.deletion.as_ref(), wanted.deletion.as_ref()) {
+        template.insert("deletion".into(), change);
     }
     if known.min_ready_seconds != wanted.min_ready_seconds {
         template.insert("minReadySeconds".into(), json!(wanted.min_ready_seconds));

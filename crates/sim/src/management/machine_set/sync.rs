@@ -8,14 +8,18 @@ use super::View;
 use crate::management::conditions::{self, Fact};
 use crate::management::context::{Error, Turn, deleting};
 use crate::management::machine_deployment::is_current;
-use crate::management::write;
+use crate::management::{time_outs, write};
 
 /// Hands on what does not make another machine, and says which machines are not what they should be any more. That a machine is
-/// what it should be, it says itself when it is new.
+/// what it should be, it says itself when it is new. One that goes is told how long it may take, and no more.
 pub(super) async fn machines(view: &View<'_>) -> Result<(), Error> {
     let reasons =
         view.deployment.as_ref().map(|deployment| reasons(view.turn, deployment, view.set)).unwrap_or_default();
-    for machine in view.machines.iter().filter(|machine| !deleting(&machine.metadata)) {
+    for machine in &view.machines {
+        if deleting(&machine.metadata) {
+            hand_on_time_outs(view, machine).await?;
+            continue;
+        }
         let changed = hand_on(view, machine).await?;
         let machine = changed.as_ref().unwrap_or(machine);
         if let Some(status) = up_to_date(view.turn, machine, &reasons) {
@@ -23,6 +27,12 @@ pub(super) async fn machines(view: &View<'_>) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+async fn hand_on_time_outs(view: &View<'_>, machine: &Machine) -> Result<(), Error> {
+    let wanted = view.set.spec.template.spec.deletion.as_ref();
+    let Some(change) = time_outs::change(machine.spec.deletion.as_ref(), wanted) else { return Ok(()) };
+    write::patch(view.turn, machine, json!({"spec": {"deletion": change}})).await.map(drop)
 }
 
 /// The labels, annotations and time-outs of the set's template.
@@ -43,8 +53,8 @@ async fn hand_on(view: &View<'_>, machine: &Machine) -> Result<Option<Machine>, 
     }
     let (known, wanted) = (&machine.spec, &template.spec);
     let mut spec = Map::new();
-    if known.deletion != wanted.deletion && wanted.deletion.is_some() {
-        spec.insert("deletion".into(), json!(wanted.deletion));
+    if let Some(change) = time_outs::change(known.deletion.as_ref(), wanted.deletion.as_ref()) {
+        spec.insert("deletion".into(), change);
     }
     if known.min_ready_seconds != wanted.min_ready_seconds {
         spec.insert("minReadySeconds".into(), json!(wanted.min_ready_seconds));

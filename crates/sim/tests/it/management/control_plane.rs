@@ -8,7 +8,7 @@ use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::kind::control_plane::KubeadmControlPlane;
-use windlass_api::kind::wcp::{WCPCluster, WCPMachine};
+use windlass_api::kind::wcp::{WCPCluster, WCPMachine, WCPMachineTemplate};
 use windlass_api::kind::{condition, is_true};
 
 use super::stage::{NEW, OLD, Stage, fresh, machine_spec, stage};
@@ -302,6 +302,31 @@ fn whatever_machines_are_made_from_replaces_them_and_what_they_can_take_over_doe
         stage.pass(3600).await;
         stage.until::<KubeadmControlPlane>("c-cp", is_at_rest).await;
         assert!(names(&stage).await.iter().all(|name| !before.contains(name)), "rollout.after has passed");
+    });
+}
+
+#[test]
+fn a_control_plane_without_its_template_says_what_is_missing() {
+    stage(|stage| async move {
+        cluster(&stage, 3).await;
+        let name = format!("c-cp-{}", fresh(OLD));
+        stage.delete::<WCPMachineTemplate>(&name).await;
+        stage.pass(120).await;
+        let said = async || {
+            let control_plane: KubeadmControlPlane = stage.get("c-cp").await;
+            let status = control_plane.status.unwrap();
+            condition(&status.conditions, "ScalingUp").unwrap().message.clone()
+        };
+        let message = "Scaling up from 0 to 3 replicas is blocked because:\n* WCPMachineTemplate does not exist";
+        assert_eq!(said().await, message);
+        template(&stage, OLD).await;
+        stage.until::<KubeadmControlPlane>("c-cp", is_at_rest).await;
+        assert_eq!(said().await, "");
+
+        stage.delete::<WCPMachineTemplate>(&name).await;
+        change(&stage, json!({"machineTemplate": {"metadata": {"labels": {"a": "b"}}}})).await;
+        stage.pass(120).await;
+        assert_eq!(said().await, "Scaling up would be blocked because WCPMachineTemplate does not exist");
     });
 }
 

@@ -24,7 +24,7 @@ pub async fn grown(stage: &Stage, workers: u32) -> Vec<String> {
 }
 
 /// Puts an object into a workload cluster.
-async fn put(client: &Client, object: Value) {
+pub async fn put(client: &Client, object: Value) {
     let object: DynamicObject = serde_json::from_value(object).unwrap();
     let kind = ApiResource::from_gvk(&GroupVersionKind::try_from(object.types.as_ref().unwrap()).unwrap());
     let api: Api<DynamicObject> = Api::default_namespaced_with(client.clone(), &kind);
@@ -32,7 +32,7 @@ async fn put(client: &Client, object: Value) {
 }
 
 /// A pod on a node, which takes so long to end.
-fn pod(name: &str, node: &str, ends_after: u32) -> Value {
+pub fn pod(name: &str, node: &str, ends_after: u32) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "labels": {"app": name}},
         "spec": {
@@ -44,7 +44,7 @@ fn pod(name: &str, node: &str, ends_after: u32) -> Value {
     })
 }
 
-fn budget(app: &str, least: u32) -> Value {
+pub fn budget(app: &str, least: u32) -> Value {
     json!({
         "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": app},
         "spec": {"minAvailable": least, "selector": {"matchLabels": {"app": app}}},
@@ -67,6 +67,13 @@ pub async fn deleting(stage: &Stage, machine: &str) -> (String, String) {
 async fn is_gone(stage: &Stage, machine: &Machine) -> bool {
     let found = Api::<Machine>::default_namespaced(stage.client()).get_opt(&machine.name_any()).await.unwrap();
     found.is_none_or(|found| found.uid() != machine.uid())
+}
+
+/// Says how long machines of the pool may take to go.
+async fn give_time(stage: &Stage, limits: Value) {
+    let api: Api<MachineDeployment> = Api::default_namespaced(stage.client());
+    let patch = Patch::Merge(json!({"spec": {"template": {"spec": {"deletion": limits}}}}));
+    api.patch("c-workers", &PatchParams::default(), &patch).await.unwrap();
 }
 
 async fn patch_machine(stage: &Stage, name: &str, patch: Value) {
@@ -166,7 +173,7 @@ fn a_drain_that_takes_too_long_is_given_up() {
         let client = stage.workload("c").client();
         put(&client, pod("web", &name, 0)).await;
         put(&client, budget("web", 1)).await;
-        patch_machine(&stage, &name, json!({"spec": {"deletion": {"nodeDrainTimeoutSeconds": 60}}})).await;
+        give_time(&stage, json!({"nodeDrainTimeoutSeconds": 60})).await;
         stage.pass(60).await;
         stage.delete::<Machine>(&name).await;
         stage.pass(55).await;
@@ -177,6 +184,33 @@ fn a_drain_that_takes_too_long_is_given_up() {
             ("WaitingForInfrastructureDeletion".to_owned(), "Waiting for WCPMachine to be deleted".to_owned())
         );
         assert_eq!(pods(&client).await, ["web"], "nobody was forced out");
+    });
+}
+
+#[test]
+fn a_drain_that_has_begun_is_given_up_when_the_pool_is_given_a_time_out() {
+    stage(|stage| async move {
+        let [name] = grown(&stage, 1).await.try_into().unwrap();
+        let client = stage.workload("c").client();
+        put(&client, pod("web", &name, 0)).await;
+        put(&client, budget("web", 1)).await;
+        stage.pass(60).await;
+        stage.delete::<Machine>(&name).await;
+        stage.pass(300).await;
+        give_time(&stage, json!({"nodeDrainTimeoutSeconds": 3600, "nodeDeletionTimeoutSeconds": 20})).await;
+        stage.pass(30).await;
+        let given = stage.get::<Machine>(&name).await.spec.deletion.unwrap();
+        assert_eq!((given.node_drain_timeout_seconds, given.node_deletion_timeout_seconds), (Some(3600), Some(20)));
+        assert_eq!(deleting(&stage, &name).await.0, "DrainingNode");
+
+        give_time(&stage, json!(null)).await;
+        stage.pass(30).await;
+        assert_eq!(stage.get::<Machine>(&name).await.spec.deletion, None, "it may take as long as it likes again");
+        assert_eq!(deleting(&stage, &name).await.0, "DrainingNode");
+
+        give_time(&stage, json!({"nodeDrainTimeoutSeconds": 60})).await;
+        stage.pass(1).await;
+        assert_eq!(deleting(&stage, &name).await.0, "WaitingForInfrastructureDeletion");
     });
 }
 
@@ -282,16 +316,18 @@ fn the_pods_of_a_machine_that_is_off_are_not_waited_for() {
 fn without_an_api_a_machine_goes_only_when_it_may_stop_waiting() {
     stage(|stage| async move {
         let [first, second] = grown(&stage, 2).await.try_into().unwrap();
-        let limits = json!({"nodeDrainTimeoutSeconds": 30, "nodeVolumeDetachTimeoutSeconds": 30});
-        patch_machine(&stage, &second, json!({"spec": {"deletion": limits}})).await;
         let [first, second] = [stage.get::<Machine>(&first).await, stage.get::<Machine>(&second).await];
         stage.workload("c").power_off(&NodeName::new("c-control-plane-0").unwrap());
         stage.delete::<Machine>(&first.name_any()).await;
         stage.delete::<Machine>(&second.name_any()).await;
         stage.pass(600).await;
         let message = "Error draining Node, please check controller logs for errors".to_owned();
-        assert_eq!(deleting(&stage, &first.name_any()).await, ("DrainingNode".to_owned(), message));
-        assert!(is_gone(&stage, &second).await, "its node is left behind");
+        for machine in [&first, &second] {
+            assert_eq!(deleting(&stage, &machine.name_any()).await, ("DrainingNode".to_owned(), message.clone()));
+        }
+        give_time(&stage, json!({"nodeDrainTimeoutSeconds": 30, "nodeVolumeDetachTimeoutSeconds": 30})).await;
+        stage.pass(600).await;
+        assert!(is_gone(&stage, &first).await && is_gone(&stage, &second).await, "their nodes are left behind");
         let nodes = stage.workload("c").server().store().count("nodes");
         assert_eq!(nodes, 3);
     });

@@ -3,10 +3,11 @@
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
+use windlass_api::kind::bootstrap::KubeadmConfig;
 use windlass_api::kind::cluster_api::{Machine, MachineDeployment, MachineSet};
 use windlass_api::kind::condition;
 
-use super::stage::{NEW, OLD, Stage, stage};
+use super::stage::{NEW, OLD, Stage, pool_spec, stage};
 use super::trace::{Run, check_role, recorded};
 use super::{is_available, is_rolled_out};
 
@@ -220,6 +221,70 @@ fn a_pool_without_its_templates_says_what_is_missing() {
         );
         assert_eq!(stage.machines_of_pool().await.len(), 1);
         stage.templates("c", NEW).await;
+        stage.until::<MachineDeployment>("c-workers", is_rolled_out).await;
+    });
+}
+
+#[test]
+fn what_people_leave_out_of_pools_and_sets_is_filled_in() {
+    stage(|stage| async move {
+        stage.cluster("c").await;
+        stage.control_plane_machine("c", 0).await;
+        stage.until::<Machine>("c-control-plane-0", is_available).await;
+        stage.templates("c", OLD).await;
+        for (kind, name) in [("MachineDeployment", "plain"), ("MachineSet", "alone")] {
+            stage
+                .create(json!({
+                    "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": kind, "metadata": {"name": name},
+                    "spec": {"clusterName": "c", "template": {"spec": pool_spec("c", OLD)}},
+                }))
+                .await;
+        }
+        let pool: MachineDeployment = stage.until("plain", is_rolled_out).await;
+        let (cluster, of_pool) = ("cluster.x-k8s.io/cluster-name", "cluster.x-k8s.io/deployment-name");
+        assert_eq!(pool.labels()[cluster], "c");
+        let wanted = json!({cluster: "c", of_pool: "plain"});
+        assert_eq!(json!(pool.spec.selector.match_labels), wanted);
+        assert_eq!(json!(pool.spec.template.metadata.unwrap().labels), wanted);
+        assert_eq!(pool.spec.replicas, Some(1));
+        assert_eq!(
+            json!(pool.spec.rollout.unwrap().strategy),
+            json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 1, "maxUnavailable": 0}})
+        );
+        let scale = Api::<MachineDeployment>::default_namespaced(stage.client()).get_scale("plain").await.unwrap();
+        assert_eq!(scale.status.unwrap().selector.unwrap(), format!("{cluster}=c,{of_pool}=plain"));
+        assert_eq!(pool.metadata.generation, Some(2), "one write fills in all of it");
+
+        let is_there = |set: &MachineSet| set.status.as_ref().is_some_and(|status| status.available_replicas == 1);
+        let set: MachineSet = stage.until("alone", is_there).await;
+        assert_eq!(set.labels()[cluster], "c");
+        let wanted = json!({cluster: "c", "cluster.x-k8s.io/set-name": "alone"});
+        assert_eq!(json!(set.spec.selector.match_labels), wanted);
+        let selector = set.status.unwrap().selector.unwrap();
+        assert_eq!(selector, format!("{cluster}=c,cluster.x-k8s.io/set-name=alone"));
+    });
+}
+
+#[test]
+fn workers_that_wait_for_a_control_plane_say_so() {
+    stage(|stage| async move {
+        stage.cluster("c").await;
+        stage.pool("c", 1, OLD).await;
+        stage.pass(120).await;
+        let [name] = stage.machines_of_pool().await.try_into().unwrap();
+        let waits = "Waiting for Cluster control plane to be initialized";
+        let machine: Machine = stage.get(&name).await;
+        let conditions = machine.status.unwrap().conditions;
+        let bootstrap = condition(&conditions, "BootstrapConfigReady").unwrap();
+        assert_eq!((bootstrap.status.as_str(), bootstrap.message.as_str()), ("False", waits));
+        let ready = condition(&conditions, "Ready").unwrap();
+        assert_eq!(ready.message.lines().next(), Some(format!("* BootstrapConfigReady: {waits}").as_str()));
+        let config: KubeadmConfig = stage.get(&name).await;
+        let conditions = config.status.unwrap().conditions;
+        let secret = condition(&conditions, "DataSecretAvailable").unwrap();
+        assert_eq!((secret.status.as_str(), secret.message.as_str()), ("False", waits));
+
+        stage.control_plane_machine("c", 0).await;
         stage.until::<MachineDeployment>("c-workers", is_rolled_out).await;
     });
 }

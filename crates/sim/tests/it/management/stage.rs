@@ -394,7 +394,7 @@ pub fn machine_spec(version: &str) -> Value {
     json!({"imageName": image(version), "className": "best-effort-small", "storageClass": "gc-storage-profile"})
 }
 
-fn pool_spec(cluster: &str, version: &str) -> Value {
+pub fn pool_spec(cluster: &str, version: &str) -> Value {
     let name = format!("{cluster}-workers-{}", fresh(version));
     json!({
         "clusterName": cluster, "version": format!("{version}+vmware.1"),
