@@ -16,6 +16,7 @@ use kube::api::{Patch, PatchParams};
 use kube::runtime::watcher;
 use kube::{Api, Resource};
 use serde_json::json;
+use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::label;
 use windlass_api::name::NamespacedName;
@@ -27,7 +28,7 @@ use windlass_plan::step::Step;
 use windlass_runtime::events::Recorder;
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::{Ctx, Options, Outcome, Runner};
-use windlass_runtime::watch::Watch;
+use windlass_runtime::watch::{Change, Watch};
 
 use crate::access::{Access, WorkloadCluster};
 use crate::execute::{Executed, Executor, Kinds, WriteError};
@@ -144,7 +145,7 @@ fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
     };
     let known = caches.tkcs.clone();
     let runner = Runner::new("cluster", tkcs, options)
-        .watches(clusters, by_cluster_name)
+        .watches_changes(clusters, by_cluster)
         .watches(machines, by_cluster_name)
         .watches(deployments, by_cluster_name)
         .watches(machine_templates, by_cluster_name)
@@ -162,6 +163,18 @@ fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
         access,
     };
     (runner, context)
+}
+
+/// A Cluster concerns its own cluster, unless all that is new is how it sums up its machines.
+fn by_cluster(change: Change<'_, Cluster>) -> Vec<Key> {
+    match change {
+        Change { before: Some(before), after: Some(after) }
+            if context::of_cluster(before) == context::of_cluster(after) =>
+        {
+            Vec::new()
+        }
+        Change { before, after } => before.into_iter().chain(after).flat_map(by_cluster_name).collect(),
+    }
 }
 
 /// Most objects of a cluster carry its name, and are in its namespace.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use kube::api::DynamicObject;
 use windlass_api::condition::ConditionType;
@@ -63,7 +64,7 @@ impl Caches {
         ];
         let updates = self.updates.list_in(&namespace).into_iter().filter(|update| concerns(&**update, &key));
         seen.extend(updates.map(|update| ("ClusterUpdate", update.metadata.uid.clone().unwrap_or_default())));
-        seen.extend(self.clusters.get(&key).map(|cluster| ("Cluster", state(&*cluster))));
+        seen.extend(self.clusters.get(&key).map(|cluster| ("Cluster", of_cluster(&cluster))));
         seen.extend(states("MachineDeployment", &self.deployments, &namespace, &key));
         seen.extend(states("WCPMachineTemplate", &self.machine_templates, &namespace, &key));
         seen.extend(states("KubeadmConfigTemplate", &self.config_templates, &namespace, &key));
@@ -79,6 +80,14 @@ impl Caches {
         seen.extend(jobs.iter().map(|job| ("Job", state(&**job))));
         seen
     }
+}
+
+/// What we read of a Cluster. What it sums up of its machines is not in it: they are watched themselves.
+pub(super) fn of_cluster(cluster: &Cluster) -> String {
+    let ObjectMeta { uid, generation, deletion_timestamp, labels, annotations, owner_references, .. } =
+        &cluster.metadata;
+    let reached = cluster.status.as_ref().and_then(|status| status.initialization.as_ref());
+    format!("{uid:?} {generation:?} {deletion_timestamp:?} {labels:?} {annotations:?} {owner_references:?} {reached:?}")
 }
 
 fn states<K: Resource>(kind: &'static str, cache: &Cache<K>, namespace: &str, cluster: &Key) -> Seen {
