@@ -166,14 +166,14 @@ fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
 }
 
 /// A Cluster concerns its own cluster, unless all that is new is how it sums up its machines.
-fn by_cluster(change: Change<'_, Cluster>) -> Vec<Key> {
+fn by_cluster(change: &Change<'_, Cluster>) -> Vec<Key> {
     match change {
         Change { before: Some(before), after: Some(after) }
             if context::of_cluster(before) == context::of_cluster(after) =>
         {
             Vec::new()
         }
-        Change { before, after } => before.into_iter().chain(after).flat_map(by_cluster_name).collect(),
+        Change { before, after } => before.iter().chain(after).flat_map(|cluster| by_cluster_name(*cluster)).collect(),
     }
 }
 

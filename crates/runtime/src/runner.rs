@@ -162,7 +162,7 @@ impl<K: Object> Runner<K> {
     pub fn watches_changes<O: Object>(
         mut self,
         watch: Watch<O>,
-        map: impl Fn(Change<'_, O>) -> Vec<Key> + Send + 'static,
+        map: impl Fn(&Change<'_, O>) -> Vec<Key> + Send + 'static,
     ) -> Self {
         let (index, name) = (self.watches.len(), watch.name());
         // Named by what it watches, so that adding another watch does not change the jitter of this one.

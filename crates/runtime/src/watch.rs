@@ -103,7 +103,7 @@ impl<K: Object> Watch<K> {
     /// The watch as a stream that never ends, of what it saw and which keys that concerns.
     pub(crate) fn observe<M>(self, map: M, backoff: Backoff, jitter: Chance) -> BoxStream<'static, Observed>
     where
-        M: Fn(Change<'_, K>) -> Vec<Key> + Send + 'static,
+        M: Fn(&Change<'_, K>) -> Vec<Key> + Send + 'static,
     {
         let api = match &self.namespace {
             Some(namespace) => Api::namespaced_with(self.client, namespace, &self.kind),
@@ -147,7 +147,7 @@ struct Observer<K: Object, M> {
     pause: Option<Duration>,
 }
 
-impl<K: Object, M: Fn(Change<'_, K>) -> Vec<Key>> Observer<K, M> {
+impl<K: Object, M: Fn(&Change<'_, K>) -> Vec<Key>> Observer<K, M> {
     async fn next(&mut self) -> Observed {
         loop {
             if let Some(pause) = self.pause.take() {
@@ -246,7 +246,7 @@ impl<K: Object, M: Fn(Change<'_, K>) -> Vec<Key>> Observer<K, M> {
     }
 
     fn concerned(&self, before: Option<&Arc<K>>, after: Option<&Arc<K>>) -> Vec<Key> {
-        (self.map)(Change { before: before.map(|object| &**object), after: after.map(|object| &**object) })
+        (self.map)(&Change { before: before.map(|object| &**object), after: after.map(|object| &**object) })
     }
 }
 

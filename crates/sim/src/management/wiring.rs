@@ -143,7 +143,7 @@ impl Watches {
         let (by_image, by_machine_class, by_storage_class) =
             (with(of_catalogue), with(of_catalogue), with(of_catalogue));
         Runner::concerning("management", self.machine_deployments, options, by_deployment)
-            .watches_changes(self.clusters, move |change| of_cluster(&by_cluster, &change))
+            .watches_changes(self.clusters, move |change| of_cluster(&by_cluster, change))
             .watches(self.cluster_infrastructures, move |part| by_cluster_infrastructure(&part.metadata))
             .watches(self.machine_sets, |set| of_machine_set(&set.metadata))
             .watches(self.control_planes, move |control_plane| by_control_plane(&control_plane.metadata))

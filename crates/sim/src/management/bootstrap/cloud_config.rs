@@ -68,7 +68,7 @@ pub(super) fn render(begin: &Begin<'_>) -> Result<String, Error> {
     }));
     let said = &begin.config.spec.rest;
     files.extend(said.get("files").and_then(Value::as_array).into_iter().flatten().map(|file| written(begin, file)));
-    let body = yaml(begin, &around(said, files, command))?;
+    let body = yaml(begin, &around(said, &files, &command))?;
     Ok(format!("#cloud-config\n{body}"))
 }
 
@@ -96,7 +96,7 @@ pub(super) fn sources(config: &KubeadmConfig) -> Vec<(String, String)> {
 }
 
 /// All of a cloud-config: what people want besides is done before and after kubeadm.
-fn around(said: &Map<String, Value>, files: Vec<Value>, kubeadm: String) -> Value {
+fn around(said: &Map<String, Value>, files: &[Value], kubeadm: &str) -> Value {
     let verbosity = said.get("verbosity").and_then(Value::as_u64).map(|level| format!(" --v {level}"));
     let kubeadm = format!("{kubeadm}{}", verbosity.unwrap_or_default());
     let commands = |field: &str| said.get(field).and_then(Value::as_array).cloned().unwrap_or_default();
