@@ -242,6 +242,32 @@ fn owners_are_woken_by_what_they_own_also_when_it_leaves_them() {
 }
 
 #[test]
+fn what_has_changed_can_decide_who_is_woken() {
+    world(|world| async move {
+        world.stub.put_all(["a"]);
+        let others = crate::stub::Stub::default();
+        let watch = windlass_runtime::watch::Watch::<ConfigMap>::all(others.client());
+        let runner = world.runner().watches_changes(watch, |change| {
+            let data = |object: Option<&ConfigMap>| object.and_then(|object| object.data.clone());
+            let is_news = data(change.before) != data(change.after);
+            is_news.then(|| Key::namespaced("default", "a")).into_iter().collect()
+        });
+        let changes = async {
+            for data in ["1", "1", "2"] {
+                sleep(1).await;
+                others.put("other", json!({"data": {"n": data}}));
+            }
+            sleep(1).await;
+            others.delete("other");
+        };
+        tokio::join!(run_for(runner, 10, nothing), changes);
+        let started = world.lines_with("started");
+        let expected = ["00:00:01Z started default/a", "00:00:03Z started default/a", "00:00:04Z started default/a"];
+        assert_eq!(started[1..], expected);
+    });
+}
+
+#[test]
 fn keys_come_from_outside_too_and_what_is_gone_is_not_reconciled() {
     world(|world| async move {
         world.stub.put("a", json!({}));

@@ -182,8 +182,8 @@ impl Site {
             json!({
                 "clusterConfiguration": {
                     "imageRepository": "vmware",
-                    "etcd": { "local": { "imageRepository": "vmware", "imageTag": "v3.3.15_vmware.1" } },
-                    "dns": { "imageRepository": "vmware", "imageTag": "v1.3.1_vmware.1" },
+                    "etcd": { "local": { "imageRepository": "vmware", "imageTag": "v3.3.10_vmware.5" } },
+                    "dns": { "imageRepository": "vmware", "imageTag": "v1.3.1_vmware.4" },
                 },
                 "initConfiguration": { "nodeRegistration": registration },
             })
