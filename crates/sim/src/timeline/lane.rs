@@ -36,7 +36,8 @@ fn machine(fact: &Fact) -> Option<&str> {
         | Fact::MachineWaits { machine, .. }
         | Fact::MachineRemediated { machine }
         | Fact::MachineDeleted { machine, .. } => Some(machine),
-        Fact::NodeRegistered { node, .. }
+        Fact::KubeadmFailed { node, .. }
+        | Fact::NodeRegistered { node, .. }
         | Fact::NodeReady { node }
         | Fact::NodeNotReady { node, .. }
         | Fact::NodeCordoned { node }

@@ -152,6 +152,7 @@ fn of_secret(fact: &Fact) -> Option<(What, String, String)> {
 
 fn of_node(fact: &Fact) -> Option<(What, String, String)> {
     let (what, node, text) = match fact {
+        Fact::KubeadmFailed { node, why } => (What::KubeadmFailed, node, format!("kubeadm gives up on {node}: {why}")),
         Fact::NodeRegistered { node, kubelet } => {
             (What::NodeRegistered, node, format!("Node {node} registers, its kubelet is {kubelet}"))
         }

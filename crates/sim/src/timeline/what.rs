@@ -67,6 +67,8 @@ pub enum What {
     SecretOwned,
     /// A certificate is gone.
     SecretGone,
+    /// kubeadm has given up on a machine.
+    KubeadmFailed,
     /// A node registered.
     NodeRegistered,
     /// A node became ready.

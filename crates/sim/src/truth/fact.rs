@@ -84,6 +84,8 @@ pub(crate) enum Fact {
     /// A certificate is gone.
     SecretGone { secret: Box<str> },
 
+    /// kubeadm has given up on a machine, which will never be a node.
+    KubeadmFailed { node: Box<str>, why: Box<str> },
     /// A node registered.
     NodeRegistered { node: Box<str>, kubelet: Box<str> },
     /// A node became ready.
@@ -226,6 +228,7 @@ impl Fact {
             | Self::PoolGone { .. }
             | Self::JobComplete { .. }
             | Self::JobFailed { .. }
+            | Self::KubeadmFailed { .. }
             | Self::NodeCordoned { .. }
             | Self::NodeUncordoned { .. }
             | Self::AddonRemoved { .. }

@@ -34,6 +34,8 @@ pub(crate) struct Workload {
     pub(crate) etcd_newest: Option<MinorVersion>,
     /// The machines that are switched on, by node, and the version of kubelet and kubeadm on their disks.
     pub(crate) running: BTreeMap<Box<str>, KubernetesVersion>,
+    /// Those of them on which kubeadm has given up.
+    pub(crate) given_up: BTreeSet<Box<str>>,
     /// What kubeadm keeps for those who join.
     pub(crate) kubeadm: Kubeadm,
     /// How many `PodSecurityPolicy` objects there are.

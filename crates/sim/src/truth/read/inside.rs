@@ -224,4 +224,7 @@ pub(in crate::truth) struct Trouble {
 pub(in crate::truth) struct Power {
     pub(in crate::truth) on: bool,
     pub(in crate::truth) kubelet: KubernetesVersion,
+    /// Why kubeadm has given up there, if it has.
+    #[serde(default)]
+    pub(in crate::truth) failure: Option<Box<str>>,
 }

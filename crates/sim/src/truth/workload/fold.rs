@@ -219,9 +219,18 @@ impl Workload {
         let node = change.object.key.name.clone();
         let read: read::Record<read::Power> = serde_json::from_slice(&change.object.json)?;
         if read.record.on && change.kind != ChangeKind::Deleted {
-            let before = self.running.insert(node.clone(), read.record.kubelet);
-            Ok(if before.is_none() { vec![Fact::PoweredOn { node }] } else { Vec::new() })
+            let mut facts = Vec::new();
+            if let Some(why) = read.record.failure
+                && self.given_up.insert(node.clone())
+            {
+                facts.push(Fact::KubeadmFailed { node: node.clone(), why });
+            }
+            if self.running.insert(node.clone(), read.record.kubelet).is_none() {
+                facts.push(Fact::PoweredOn { node });
+            }
+            Ok(facts)
         } else {
+            self.given_up.remove(&node);
             let before = self.running.remove(&node);
             Ok(if before.is_some() { vec![Fact::PoweredOff { node }] } else { Vec::new() })
         }

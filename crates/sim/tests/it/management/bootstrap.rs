@@ -105,5 +105,8 @@ fn a_disk_of_another_version_does_not_run_a_control_plane() {
         let config: KubeadmConfig = stage.get(NAME).await;
         assert!(config.status.unwrap().data_secret_name.is_some(), "it was told all that it needs");
         assert!(!stage.workload("c").answers(), "the images of one version are not on a disk of another");
+        let told = stage.world.recorder().timeline().text();
+        let why = format!("kubeadm gives up on {NAME}: [ERROR ImagePull]: failed to pull image vmware/");
+        assert!(told.contains(&why), "{told}");
     });
 }
