@@ -27,6 +27,7 @@ mod machine_deployment;
 mod machine_health_check;
 mod machine_set;
 mod ownership;
+mod part;
 mod pause;
 mod secret;
 mod subject;

@@ -26,7 +26,7 @@ use super::conditions::{self, Fact};
 use super::context::{Error, Turn, belonging, deleting, path};
 use super::machine_deployment::{is_current, selector_text};
 use super::ownership::{controller, is_held, is_owned_by, owned_by, owners, with_finalizer};
-use super::{defaults, pause, write};
+use super::{defaults, part, pause, write};
 
 /// What holds up the deletion of a `MachineSet`.
 pub(super) const FINALIZER: &str = "cluster.x-k8s.io/machineset";
@@ -144,7 +144,7 @@ pub(super) fn machines(turn: &Turn, set: &MachineSet) -> Vec<Arc<Machine>> {
 /// Which templates of a set are not there, as a clause; `None` if all are.
 pub(super) fn missing_templates(turn: &Turn, meta: &ObjectMeta, template: &MachineTemplate) -> Option<String> {
     let references = [template.spec.bootstrap.config_ref.as_ref(), Some(&template.spec.infrastructure_ref)];
-    let is_missing = |reference: &&ContractReference| clone::template(turn, meta, reference).is_none();
+    let is_missing = |reference: &&ContractReference| part::template(turn, meta, reference).is_none();
     let missing: Vec<&str> =
         references.into_iter().flatten().filter(is_missing).map(|reference| reference.kind.as_str()).collect();
     let verb = if missing.len() > 1 { "do" } else { "does" };

@@ -3,22 +3,19 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, PostParams};
-use kube::core::TypeMeta;
-use serde_json::{Value, json};
+use kube::api::ApiResource;
+use serde_json::Value;
 use windlass_api::kind::ContractReference;
 use windlass_api::kind::bootstrap::{self, KubeadmConfig};
 use windlass_api::kind::cluster_api::{Bootstrap, Machine, MachineSpec};
-use windlass_api::kind::wcp::WCPMachineTemplate;
 use windlass_api::{annotation, label};
-use windlass_runtime::key::Key;
 
 use super::view::View;
 use super::{domain, handing};
 use crate::management::context::{Error, Turn};
 use crate::management::machine::FINALIZER;
 use crate::management::ownership::{controlled_by, owned_by};
+use crate::management::part::{self, Whose};
 use crate::management::write;
 use crate::workload::suffix;
 
@@ -114,62 +111,21 @@ fn labels(view: &View<'_>) -> BTreeMap<String, String> {
 /// Clones the infrastructure from its template, and says how to refer to it. `None` if there is no template.
 async fn infrastructure(turn: &Turn, view: &View<'_>, name: &str) -> Result<Option<ContractReference>, Error> {
     let reference = &view.object.spec.machine_template.spec.infrastructure_ref;
-    let key = Key { namespace: view.object.metadata.namespace.clone(), name: reference.name.clone() };
-    let found = turn.caches.infrastructure_templates.get(&key).filter(|_| reference.is_of::<WCPMachineTemplate>());
-    let Some(template) = found else { return Ok(None) };
-    let version = template.types.as_ref().and_then(|types| types.api_version.rsplit_once('/'));
-    let version = version.map_or("v1", |(_, version)| version);
-    let kind = reference.kind.trim_end_matches("Template");
-    let kinds = ApiResource::from_gvk(&GroupVersionKind::gvk(&reference.api_group, version, kind));
-
-    let given = &template.data["spec"]["template"];
-    let texts = |of: &str| serde_json::from_value::<BTreeMap<String, String>>(given["metadata"][of].clone());
-    let mut annotations = texts("annotations").unwrap_or_default();
-    annotations.insert(annotation::CLONED_FROM_NAME.name.to_owned(), reference.name.clone());
-    let group_kind = format!("{}.{}", reference.kind, reference.api_group);
-    annotations.insert(annotation::CLONED_FROM_GROUP_KIND.name.to_owned(), group_kind);
-    let mut clone = part(view, &kinds, name, &given["spec"]);
-    clone.metadata.annotations = Some(annotations);
-    clone.metadata.labels = Some(texts("labels").unwrap_or_default().into_iter().chain(labels(view)).collect());
-    create_part(turn, &kinds, &clone).await?;
-    Ok(Some(ContractReference { api_group: reference.api_group.clone(), kind: kind.to_owned(), name: name.to_owned() }))
+    let Some(template) = part::template(turn, &view.object.metadata, reference) else { return Ok(None) };
+    part::cloned(turn, whose(view), (reference, &template), name).await.map(Some)
 }
 
 /// Makes the configuration, and says how to refer to it.
 async fn configuration(turn: &Turn, view: &View<'_>, name: &str, told: &Value) -> Result<ContractReference, Error> {
     let kinds = ApiResource::erase::<KubeadmConfig>(&());
-    let made = create_part(turn, &kinds, &part(view, &kinds, name, told)).await?;
+    let made = part::create(turn, &kinds, &part::of(whose(view), &kinds, name, told)).await?;
     if let Some(uid) = made.and_then(|made| made.metadata.uid) {
         turn.wire.made(&uid, told);
     }
     Ok(ContractReference { api_group: bootstrap::GROUP.to_owned(), kind: kinds.kind, name: name.to_owned() })
 }
 
-/// A part of a machine, which belongs to the control plane until the machine looks after it.
-fn part(view: &View<'_>, kinds: &ApiResource, name: &str, spec: &Value) -> DynamicObject {
-    DynamicObject {
-        types: Some(TypeMeta { api_version: kinds.api_version.clone(), kind: kinds.kind.clone() }),
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            namespace: view.object.metadata.namespace.clone(),
-            labels: Some(labels(view)),
-            owner_references: Some(vec![owned_by(view.object)]),
-            ..ObjectMeta::default()
-        },
-        data: json!({"spec": spec}),
-    }
-}
-
-/// Makes a part. `None` if it was made by a try that did not come as far as the machine.
-async fn create_part(turn: &Turn, kinds: &ApiResource, part: &DynamicObject) -> Result<Option<DynamicObject>, Error> {
-    let namespace = part.metadata.namespace.as_deref().unwrap_or_default();
-    let api: Api<DynamicObject> = Api::namespaced_with(turn.client.clone(), namespace, kinds);
-    match api.create(&PostParams::default(), part).await {
-        Ok(made) => Ok(Some(made)),
-        Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(None),
-        Err(source) => {
-            let object = format!("{} {namespace}/{}", kinds.kind, part.metadata.name.as_deref().unwrap_or_default());
-            Err(Error::Api { verb: "create", object, source: Box::new(source) })
-        }
-    }
+fn whose(view: &View<'_>) -> Whose {
+    let namespace = view.object.metadata.namespace.clone();
+    Whose { namespace, labels: labels(view), owner: owned_by(view.object) }
 }

@@ -8,7 +8,6 @@ use windlass_api::kind::control_plane::{ControlPlaneInitialization, KubeadmContr
 use windlass_api::kind::{Condition, condition, is_true};
 use windlass_api::label;
 use windlass_api::version::KubernetesVersion;
-use windlass_runtime::key::Key;
 
 use super::health::{ETCD_MEMBER, Sight};
 use super::plan::Step;
@@ -16,7 +15,7 @@ use super::remediation;
 use super::view::{Replica, View};
 use crate::management::conditions::{self, Fact};
 use crate::management::context::{Error, Turn};
-use crate::management::write;
+use crate::management::{part, write};
 
 /// Tells each machine how its components are and whether it is as it should be. Those that go are told nothing, and those that
 /// have no node yet nothing of components: there is nothing to be seen on them.
@@ -239,8 +238,7 @@ enum Direction {
 /// That the template of the machines is not there, if it is not.
 fn missing_template(turn: &Turn, view: &View<'_>) -> Option<String> {
     let reference = &view.object.spec.machine_template.spec.infrastructure_ref;
-    let key = Key { namespace: view.object.metadata.namespace.clone(), name: reference.name.clone() };
-    let is_there = turn.caches.infrastructure_templates.get(&key).is_some();
+    let is_there = part::template(turn, &view.object.metadata, reference).is_some();
     (!is_there).then(|| format!("{} does not exist", reference.kind))
 }
 

@@ -260,3 +260,21 @@ fn a_reference_to_another_kind_leads_nowhere() {
         assert_eq!((ready.reason.as_str(), ready.message.as_str()), ("DoesNotExist", "NoSuchKind does not exist"));
     });
 }
+
+#[test]
+fn a_template_of_another_kind_is_no_template() {
+    stage(|stage| async move {
+        cluster(&stage, 1).await;
+        stage.until::<KubeadmControlPlane>("c-cp", is_at_rest).await;
+        let nowhere = json!({"spec": {"infrastructureRef": {"kind": "NoSuchTemplate"}}});
+        let changed = json!({"spec": {"replicas": 3, "machineTemplate": nowhere}});
+        let api: Api<KubeadmControlPlane> = Api::default_namespaced(stage.client());
+        api.patch("c-cp", &PatchParams::default(), &Patch::Merge(changed)).await.unwrap();
+        stage.pass(600).await;
+        let object: KubeadmControlPlane = stage.get("c-cp").await;
+        let status = object.status.unwrap();
+        assert_eq!(status.replicas, 1, "nothing is made of it");
+        let scaling = condition(&status.conditions, "ScalingUp").unwrap();
+        assert!(scaling.message.contains("NoSuchTemplate does not exist"), "{scaling:?}");
+    });
+}
