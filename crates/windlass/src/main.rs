@@ -7,10 +7,12 @@ mod error;
 mod output;
 mod progress;
 mod release;
+mod report;
 mod scenario;
 mod snapshot;
 mod state;
 mod wait;
+mod watch;
 mod way;
 
 use std::process::ExitCode;
