@@ -69,7 +69,7 @@ pub(super) fn cluster(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> 
 }
 
 /// The network inside of the cluster, if all of it is said.
-fn network(live: &Cluster) -> Option<NetworkTarget> {
+pub(crate) fn network(live: &Cluster) -> Option<NetworkTarget> {
     let said = live.spec.cluster_network.as_ref()?;
     let blocks = |of: &str| {
         let blocks = said[of]["cidrBlocks"].as_array()?;
