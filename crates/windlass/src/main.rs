@@ -11,6 +11,7 @@ mod scenario;
 mod snapshot;
 mod state;
 mod wait;
+mod wanted;
 mod way;
 
 use std::process::ExitCode;
