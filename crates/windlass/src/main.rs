@@ -13,6 +13,7 @@ mod snapshot;
 mod state;
 mod wait;
 mod watch;
+mod wanted;
 mod way;
 
 use std::process::ExitCode;
