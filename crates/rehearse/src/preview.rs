@@ -7,13 +7,15 @@ use windlass_sim::world::{self, World};
 
 use crate::assembly::{Assembly, Settings};
 use crate::rehearsal::ask::{Answer, Ask, ask};
-use crate::rehearsal::{self, Request};
+use crate::rehearsal::{self, Request, Wish};
 
 /// What the controllers would do, or why they would not begin.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Foreseen {
     /// They would begin with this.
     Planned(Box<Preview>),
+    /// They would take it all away: this is what there is.
+    Deleted(Box<Preview>),
     /// The API would not accept the wish.
     Refused {
         /// Why not.
@@ -32,8 +34,8 @@ pub enum Error {
     Preview(#[source] Box<PreviewError>),
 }
 
-/// Asks for an update in a fork of a World, and the controllers what they would do then. Of the request, cluster, release,
-/// seed, time and gates are used. Not to be called from inside of a runtime.
+/// Asks for something in a fork of a World, and the controllers what they would do then. Of the request, cluster, wish, seed,
+/// time and gates are used. Not to be called from inside of a runtime.
 pub fn preview(start: &World, request: &Request) -> Result<Foreseen, Error> {
     let foreseen = run_virtual(request.seed, request.at, |time| async move {
         let settings = world::Settings { clock: time.clock, seed: time.seed, ..start.settings().clone() };
@@ -41,14 +43,15 @@ pub fn preview(start: &World, request: &Request) -> Result<Foreseen, Error> {
         let gates = Gates::without(&request.without_gates);
         let settings = Settings { gates, ..Settings::rehearsal(&world) };
         let assembly = Assembly::new(world, settings);
-        match ask(assembly.world(), &request.cluster, &Ask::release(request)).await? {
-            Answer::Refused { why } => Ok(Foreseen::Refused { why }),
-            Answer::Accepted { .. } => {
-                let seen = look(assembly.controllers(), &request.cluster).await;
-                let seen = seen.map_err(|error| Error::Preview(Box::new(error)))?;
-                Ok(Foreseen::Planned(Box::new(seen)))
-            }
+        // What is being deleted is not planned for any more: what there is to delete is seen before.
+        let deletes = request.ask == Wish::Delete;
+        let wish = if deletes { &Wish::Nothing } else { &request.ask };
+        if let Answer::Refused { why } = ask(assembly.world(), &request.cluster, &Ask::Change(wish)).await? {
+            return Ok(Foreseen::Refused { why });
         }
+        let seen = look(assembly.controllers(), &request.cluster).await;
+        let seen = Box::new(seen.map_err(|error| Error::Preview(Box::new(error)))?);
+        Ok(if deletes { Foreseen::Deleted(seen) } else { Foreseen::Planned(seen) })
     });
     foreseen.map_err(rehearsal::Error::Begin)?
 }

@@ -5,6 +5,7 @@
 
 pub(crate) mod ask;
 mod text;
+mod wish;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,7 +16,6 @@ use tokio::time::Instant;
 use windlass_api::kind::cluster_update::StageRecord;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
-use windlass_api::version::KubernetesVersion;
 use windlass_plan::gate::{Gate, Gates};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
@@ -27,19 +27,19 @@ use windlass_sim::world::{self, World};
 
 use crate::assembly::{Assembly, Settings};
 use crate::crash::{Crashes, Write};
-use crate::settle;
+use crate::settle::{self, Bounds};
 use crate::traffic::{Requests, Traffic};
 use ask::{Answer, Ask};
+
+pub use wish::{Setting, SettingError, Wish};
 
 /// What to rehearse.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
     /// The cluster.
     pub cluster: NamespacedName,
-    /// The release: a version in full, or the beginning of one.
-    pub to: String,
-    /// The release, in full, that this one is only a hop to: workers that may wait for it do.
-    pub on_the_way_to: Option<KubernetesVersion>,
+    /// What is asked of it.
+    pub ask: Wish,
     /// What decides everything random.
     pub seed: Seed,
     /// What time it is when the rehearsal begins.
@@ -58,13 +58,16 @@ impl Request {
     /// An update takes tens of minutes; whoever is not done after half a day will never be.
     pub const DEADLINE: Duration = Duration::from_secs(12 * 60 * 60);
 
-    /// The usual: all rules, and time enough.
+    /// Another release, with all rules and time enough.
     pub fn new(cluster: NamespacedName, to: &str, seed: Seed, at: Timestamp) -> Self {
-        let (to, on_the_way_to) = (to.to_owned(), None);
+        Self::asking(cluster, Wish::release(to), seed, at)
+    }
+
+    /// The usual: all rules, and time enough.
+    pub fn asking(cluster: NamespacedName, ask: Wish, seed: Seed, at: Timestamp) -> Self {
         Self {
             cluster,
-            to,
-            on_the_way_to,
+            ask,
             seed,
             at,
             without_gates: Vec::new(),
@@ -77,14 +80,22 @@ impl Request {
     /// The command that rehearses the same again. A hop is rehearsed with the way that it is part of.
     pub fn replay(&self) -> String {
         let NamespacedName { namespace, name } = &self.cluster;
-        let to = self.on_the_way_to.as_ref().map_or(self.to.as_str(), KubernetesVersion::as_str);
-        let mut words = vec![format!("windlass rehearse {name} --to {to} --seed {}", self.seed)];
+        let mut words = vec![format!("windlass rehearse {name}")];
+        words.extend(self.ask.words());
+        words.push(format!("--seed {}", self.seed));
         if namespace.as_str() != "default" {
             words.push(format!("--namespace {namespace}"));
         }
         words.extend(self.without_gates.iter().map(|gate| format!("--without-gate {gate}")));
         words.extend(self.faults_file.iter().map(|file| format!("--scenario {file}")));
         words.join(" ")
+    }
+
+    /// From when on nothing new comes out of the scenario: no end is one before.
+    fn scenario_has_begun(&self) -> Duration {
+        let faults = self.faults.faults.iter().map(|injection| injection.when.after);
+        let actions = self.faults.actions.iter().map(|scheduled| scheduled.at);
+        faults.chain(actions).map(|span| span.0).max().unwrap_or_default().min(self.deadline)
     }
 }
 
@@ -114,8 +125,11 @@ pub enum Error {
 pub struct Rehearsal {
     /// The cluster.
     pub cluster: NamespacedName,
-    /// The release that was asked for.
-    pub to: String,
+    /// What was asked, as it follows the name of the cluster: `to v1.16.7`.
+    pub asked: String,
+    /// The release that was asked for, where one was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
     /// What decided everything random.
     pub seed: u64,
     /// How it ended.
@@ -160,6 +174,8 @@ pub enum Verdict {
         /// What it waited for.
         waiting_for: String,
     },
+    /// The cluster is not there any more, and nothing moves.
+    Gone,
 }
 
 /// A machine that came or went.
@@ -214,7 +230,7 @@ pub fn rehearse(start: &World, request: &Request) -> Result<Rehearsal, Error> {
 
 /// Rehearses an update, perhaps with a crash in it, and keeps what is left.
 pub fn hold(start: &World, request: &Request, crashes: Crashes) -> Result<Ended, Error> {
-    on_its_own_thread(start, request, Ask::release(request), crashes)
+    on_its_own_thread(start, request, Ask::Change(&request.ask), crashes)
 }
 
 /// Rehearses the creation of a cluster. Of the request, the release is only for the record: the cluster says which it wants.
@@ -260,7 +276,8 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
     let violations = std::mem::take(&mut timeline.violations).into_iter();
     let rehearsal = Rehearsal {
         cluster: request.cluster.clone(),
-        to: request.to.clone(),
+        asked: request.ask.to_string(),
+        to: request.ask.to().map(str::to_owned),
         seed: request.seed.0,
         verdict,
         began: request.at,
@@ -276,9 +293,12 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
 
 /// Asks, and waits for the end.
 async fn follow(world: &World, request: &Request, ask: &Ask<'_>) -> Result<(Verdict, Timestamp), Error> {
-    let deadline = Instant::now() + request.deadline;
+    let began = Instant::now();
     match ask::ask(world, &request.cluster, ask).await? {
-        Answer::Accepted { distribution } => Ok(settle::settle(world, &request.cluster, &distribution, deadline).await),
+        Answer::Accepted => {
+            let bounds = Bounds { earliest: began + request.scenario_has_begun(), latest: began + request.deadline };
+            Ok(settle::settle(world, &request.cluster, bounds).await)
+        }
         Answer::Refused { why } => Ok((Verdict::Refused { why }, world.settings().clock.now())),
     }
 }
@@ -307,6 +327,18 @@ mod tests {
         request.without_gates = gates.to_vec();
         request.faults_file = file.map(str::to_owned);
         assert_eq!(request.replay(), line);
+    }
+
+    #[test]
+    fn whatever_is_asked_is_in_the_line() {
+        let at = "2026-01-01T00:00:00Z".parse().unwrap();
+        let check = |ask: Wish, line: &str| {
+            assert_eq!(Request::asking("default/my-tkc".parse().unwrap(), ask, Seed(7), at).replay(), line);
+        };
+        let workers = Wish::fields(None, &["topology.workers.count=5".parse().unwrap()]);
+        check(workers, "windlass rehearse my-tkc --set topology.workers.count=5 --seed 7");
+        check(Wish::Delete, "windlass rehearse my-tkc --delete --seed 7");
+        check(Wish::Nothing, "windlass rehearse my-tkc --seed 7");
     }
 
     #[test]

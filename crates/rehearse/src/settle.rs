@@ -8,7 +8,6 @@ use futures::StreamExt;
 use jiff::Timestamp;
 use kube::Resource;
 use tokio::time::Instant;
-use windlass_api::annotation;
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::NamespacedName;
@@ -21,77 +20,77 @@ use crate::rehearsal::Verdict;
 /// How long nothing may be written until a change counts as over. Longer than anything takes that a World does by itself.
 const QUIET: Duration = Duration::from_secs(5 * 60);
 
+/// Between which times an end is one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Before, something is still to happen that may change it.
+    pub(crate) earliest: Instant,
+    /// Whatever has not ended by then is stuck.
+    pub(crate) latest: Instant,
+}
+
 /// Waits for the end, and says when it came.
-pub(crate) async fn settle(
-    world: &World,
-    cluster: &NamespacedName,
-    distribution: &str,
-    deadline: Instant,
-) -> (Verdict, Timestamp) {
+pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Bounds) -> (Verdict, Timestamp) {
     let resource = store_name(&TanzuKubernetesCluster::plural(&()), &TanzuKubernetesCluster::group(&()));
     let store = world.management().store();
-    let mut reached_at = None;
+    let mut ended: Option<(Verdict, Timestamp)> = None;
     loop {
         // Subscribed before it is read, so that no change falls between the two.
         let changes = store.subscribe(&resource, store.revision());
         let (now, writes) = (world.settings().clock.now(), world.recorder().writes());
-        let verdict = end(world, cluster, distribution);
-        let reached = match verdict {
-            Some(reached @ Verdict::Reached { .. }) => Some((reached, *reached_at.get_or_insert(now))),
-            Some(verdict) => return (verdict, now),
-            None => None,
+        ended = match (end(world, cluster), ended) {
+            (Some(verdict), Some((same, at))) if verdict == same => Some((same, at)),
+            (Some(verdict), _) => Some((verdict, now)),
+            (None, _) => None,
         };
-        let until = if reached.is_some() { deadline.min(Instant::now() + QUIET) } else { deadline };
+        let until = match &ended {
+            None => bounds.latest,
+            // Whoever gave up does nothing more, and need not be quiet.
+            Some((Verdict::Failed { .. }, _)) => bounds.earliest,
+            Some(_) => bounds.latest.min(bounds.earliest.max(Instant::now() + QUIET)),
+        };
         if let Ok(mut changes) = changes {
             tokio::select! {
                 biased;
-                _ = changes.next() => {}
                 () = tokio::time::sleep_until(until) => {}
+                _ = changes.next() => {}
             }
         }
-        match reached {
-            Some(reached) if world.recorder().writes() == writes => return reached,
-            Some(_) => {}
-            None => reached_at = None,
+        let is_quiet = || world.recorder().writes() == writes;
+        if let Some((verdict, at)) = &ended
+            && Instant::now() >= until
+            && (matches!(verdict, Verdict::Failed { .. }) || is_quiet())
+        {
+            return (verdict.clone(), *at);
         }
-        if Instant::now() >= deadline {
+        if Instant::now() >= bounds.latest {
             return (stuck(world, cluster), world.settings().clock.now());
         }
     }
 }
 
-/// How it ended, if it has.
-fn end(world: &World, name: &NamespacedName, distribution: &str) -> Option<Verdict> {
-    let Some(cluster) = cluster(world, name) else {
-        return Some(Verdict::Failed { why: format!("{name} is gone") });
-    };
-    let generation = cluster.metadata.generation;
-    let hop = is_hop(&cluster) && is_updated(world, name, distribution);
+/// How it ended, if it has: a cluster is as it was asked to be when it says so of the latest wish, and nothing is on record
+/// that is still to be done.
+fn end(world: &World, name: &NamespacedName) -> Option<Verdict> {
+    let Some(cluster) = cluster(world, name) else { return Some(Verdict::Gone) };
+    let update = update(world, name);
+    let is_running = update.as_ref().is_some_and(|update| {
+        update.status.as_ref().and_then(|status| status.state).is_none_or(|state| state == UpdateState::Running)
+    });
+    let distribution = cluster.spec.distribution.full_version.unwrap_or_default();
     let status = cluster.status.unwrap_or_default();
-    let there = hop || status.version.as_deref() == Some(distribution);
+    let is_seen = status.observed_generation == cluster.metadata.generation;
     match status.phase? {
-        Phase::Running if status.observed_generation == generation && there => {
-            Some(Verdict::Reached { distribution: distribution.to_owned() })
+        Phase::Running if is_seen && !is_running && status.waiting_for.is_none() => {
+            Some(Verdict::Reached { distribution })
         }
         Phase::UpdateFailed | Phase::Failed => {
-            let failure = update(world, name).and_then(|update| update.status?.failure);
+            let failure = update.and_then(|update| update.status?.failure);
             let why = failure.or(status.waiting_for).unwrap_or_else(|| "no reason is given".to_owned());
             Some(Verdict::Failed { why })
         }
         Phase::Creating | Phase::Running | Phase::Unhealthy | Phase::Updating | Phase::Deleting => None,
     }
-}
-
-/// Whether a cluster is only on its way, so that its workers may wait and the oldest machine says nothing about an update.
-fn is_hop(cluster: &TanzuKubernetesCluster) -> bool {
-    cluster.metadata.annotations.as_ref().is_some_and(|annotations| annotation::ON_THE_WAY_TO.is_in(annotations))
-}
-
-/// Whether the latest update of a cluster led to a release, and is done.
-fn is_updated(world: &World, name: &NamespacedName, distribution: &str) -> bool {
-    let state = |update: &ClusterUpdate| update.status.as_ref().and_then(|status| status.state);
-    update(world, name)
-        .is_some_and(|it| it.spec.to.distribution == distribution && state(&it) == Some(UpdateState::Succeeded))
 }
 
 fn stuck(world: &World, name: &NamespacedName) -> Verdict {

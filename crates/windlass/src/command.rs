@@ -2,6 +2,8 @@
 
 mod control_plane;
 mod create;
+mod demo;
+mod describe;
 mod get;
 mod plan;
 mod rehearse;
@@ -18,10 +20,12 @@ use crate::error::{Exit, Explained, Failure, Kind};
 /// What Windlass can be told to do.
 #[derive(clap::Subcommand)]
 pub enum Command {
+    Demo(demo::Demo),
     Up(up::Up),
     #[command(subcommand)]
     Create(create::Create),
     Get(get::Get),
+    Describe(describe::Describe),
     Status(status::Status),
     Plan(plan::Plan),
     Rehearse(rehearse::Rehearse),
@@ -37,9 +41,11 @@ impl Command {
     /// Runs the command to its end.
     pub fn run(self) -> Result<Exit, Failure> {
         match self {
+            Self::Demo(demo) => demo.run(),
             Self::Up(up) => up.run(),
             Self::Create(create) => block_on(create.run()),
             Self::Get(get) => block_on(get.run()),
+            Self::Describe(describe) => block_on(describe.run()),
             Self::Status(status) => block_on(status.run()),
             Self::Plan(plan) => plan.run(),
             Self::Rehearse(rehearse) => rehearse.run(),

@@ -8,10 +8,13 @@ mod error;
 mod output;
 mod progress;
 mod release;
+mod report;
 mod scenario;
 mod snapshot;
 mod state;
 mod wait;
+mod watch;
+mod wanted;
 mod way;
 
 use std::process::ExitCode;

@@ -10,6 +10,7 @@ use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_plan::release::Release;
 use windlass_plan::resolve::{self, Hop, Position, Refusal};
+use windlass_rehearse::rehearsal::Wish;
 
 use crate::error::{Explained, Kind};
 use crate::output;
@@ -73,6 +74,11 @@ impl Way {
     /// What a cluster is told at a hop where its workers wait.
     pub fn on_the_way_to(&self, hop: &WayHop) -> Option<&KubernetesVersion> {
         (!hop.workers).then_some(&self.to)
+    }
+
+    /// What a rehearsal asks at a hop.
+    pub fn wish(&self, hop: &WayHop) -> Wish {
+        Wish::Release { to: hop.to.to_string(), on_the_way_to: self.on_the_way_to(hop).cloned() }
     }
 
     /// The way as a table.

@@ -210,31 +210,27 @@ fn a_machine_that_dies_while_it_joins_leaves_no_member_behind() {
 }
 
 #[test]
-fn a_cluster_that_is_paused_on_the_way_is_left_alone_from_then_on() {
+fn a_cluster_that_is_paused_on_the_way_is_left_alone_until_it_is_released() {
     in_world(3, |site| async move {
         let process = Process::new();
-        let paused_while_joining = async {
-            site.unstarted_member().await;
-            let clusters: Api<Cluster> = Api::namespaced(site.world.client(), "default");
-            let paused = Patch::Merge(json!({ "spec": { "paused": true } }));
-            clusters.patch("my-tkc", &PatchParams::default(), &paused).await.unwrap();
-            std::future::pending::<()>().await;
+        let clusters: Api<Cluster> = Api::namespaced(site.world.client(), "default");
+        let set = async |paused: bool| {
+            let patch = Patch::Merge(json!({ "spec": { "paused": paused } }));
+            clusters.patch("my-tkc", &PatchParams::default(), &patch).await.unwrap();
         };
-        let ended = site.live(async {
-            tokio::select! {
-                ended = site.upgrade(&process) => ended,
-                () = paused_while_joining => unreachable!("it waits for ever"),
-            }
-        });
-        assert_eq!(
-            ended.await.unwrap_err().report(),
-            "the cluster default/my-tkc is paused: its machines are left alone"
-        );
-        let writes = process.writes();
-        assert!(
-            writes.last().is_some_and(|write| write.starts_with("POST") && write.ends_with("/machines")),
-            "{writes:?}"
-        );
+        let paused_for_days = async {
+            site.unstarted_member().await;
+            set(true).await;
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let before = process.writes();
+            tokio::time::sleep(Duration::from_secs(3 * 24 * 60 * 60)).await;
+            assert_eq!(process.writes(), before, "nothing is touched");
+            set(false).await;
+        };
+        let (ended, ()) = site.live(async { tokio::join!(site.upgrade(&process), paused_for_days) }).await;
+        assert_eq!(ended.map_err(|error| error.report()).map(|done| done.replaced), Ok(3));
+        assert_eq!(process.created("machines"), 3, "{:?}", process.writes());
+        assert_eq!(site.violations(), Vec::<String>::new());
     });
 }
 

@@ -157,6 +157,11 @@ pub enum Wait {
         /// Which.
         machine: MachineName,
     },
+    /// Whoever holds the cluster lets go of it. There is no end to this.
+    Released {
+        /// By what it is held.
+        by: String,
+    },
     /// What an earlier try left goes.
     PartGone {
         /// Of which machine.
@@ -173,13 +178,14 @@ impl Wait {
             (Self::Healthy { machine: one, .. }, Self::Healthy { machine: another, .. })
             | (Self::Etcd { without: one, .. }, Self::Etcd { without: another, .. })
             | (Self::Gone { machine: one }, Self::Gone { machine: another }) => one == another,
-            (Self::AtRest { .. }, Self::AtRest { .. }) => true,
+            (Self::AtRest { .. }, Self::AtRest { .. }) | (Self::Released { .. }, Self::Released { .. }) => true,
             (Self::PartGone { .. }, Self::PartGone { .. }) => self == other,
             (
                 Self::Healthy { .. }
                 | Self::Etcd { .. }
                 | Self::Gone { .. }
                 | Self::AtRest { .. }
+                | Self::Released { .. }
                 | Self::PartGone { .. },
                 _,
             ) => false,
@@ -191,6 +197,7 @@ impl Wait {
         match self {
             Self::Healthy { .. } | Self::Gone { .. } => attempt.machine_timeout,
             Self::AtRest { .. } | Self::Etcd { .. } | Self::PartGone { .. } => attempt.etcd_timeout,
+            Self::Released { .. } => SignedDuration::MAX,
         }
     }
 
@@ -199,6 +206,7 @@ impl Wait {
         match self {
             Self::Healthy { missing, .. } | Self::AtRest { missing } | Self::Etcd { missing, .. } => missing,
             Self::Gone { .. } | Self::PartGone { .. } => "it is still there",
+            Self::Released { by } => by,
         }
     }
 }

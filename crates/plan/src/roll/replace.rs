@@ -1,5 +1,6 @@
 //! One machine of the control plane, from the first look at it until it is gone and another does its work.
 
+use jiff::Timestamp;
 use windlass_api::name::MachineName;
 
 use super::decision::{later, patiently, waiting_since};
@@ -71,11 +72,10 @@ fn unusable(input: &RollInput, name: &MachineName, part: Part, state: &PartState
     }
 }
 
-/// Waits until a replacement is healthy. The time that it has is counted from its creation, not from the beginning of a run: a
-/// run that is killed again and again gives it no more.
+/// Waits until a replacement is healthy.
 fn await_health(input: &RollInput, original: &Machine, replacement: &Machine) -> Next {
     let wait = healthy(replacement);
-    let deadline = later(replacement.created, input.attempt.machine_timeout);
+    let deadline = deadline(input, replacement);
     let had_its_time = deadline <= input.began;
     let stand_in = stand_in(input, original);
     let until = match stand_in {
@@ -93,6 +93,14 @@ fn await_health(input: &RollInput, original: &Machine, replacement: &Machine) ->
         StandIn::Unknown(missing) => patiently(input, Wait::Etcd { without: replacement.name.clone(), missing }),
         StandIn::Votes => discard(input, original, replacement),
     }
+}
+
+/// When a replacement has had its time. That is counted from its creation, not from the beginning of a run: a run that is killed
+/// again and again gives it no more. Only time in which nobody was allowed to work on it does not count.
+fn deadline(input: &RollInput, replacement: &Machine) -> Timestamp {
+    let created = replacement.created;
+    let from = input.released.map_or(created, |released| released.max(created));
+    later(from, input.attempt.machine_timeout)
 }
 
 fn healthy(replacement: &Machine) -> Wait {

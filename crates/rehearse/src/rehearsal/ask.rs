@@ -1,35 +1,28 @@
 //! What is asked of a World, as a person would ask it.
 
 use kube::Api;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams, ValidationDirective};
 use serde_json::json;
 use windlass_api::annotation;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
-use windlass_api::version::KubernetesVersion;
 use windlass_sim::world::World;
 
-use super::{Error, Request};
+use super::Error;
+use super::wish::{Wish, distribution};
 
 /// What is asked.
 pub(crate) enum Ask<'a> {
-    /// A cluster that is there shall be of another release, perhaps only on its way to a later one.
-    Release { to: &'a str, on_the_way_to: Option<&'a KubernetesVersion> },
+    /// Something of a cluster that is there.
+    Change(&'a Wish),
     /// A cluster shall be made.
     Create(&'a TanzuKubernetesCluster),
 }
 
-impl<'a> Ask<'a> {
-    /// What a request for an update asks.
-    pub(crate) fn release(request: &'a Request) -> Self {
-        Self::Release { to: &request.to, on_the_way_to: request.on_the_way_to.as_ref() }
-    }
-}
-
 /// What the API answered.
 pub(crate) enum Answer {
-    /// Yes: the cluster is to be of this release, in full.
-    Accepted { distribution: String },
+    /// Yes.
+    Accepted,
     /// No, for this reason.
     Refused { why: String },
 }
@@ -37,20 +30,23 @@ pub(crate) enum Answer {
 /// Asks it of a cluster.
 pub(crate) async fn ask(world: &World, cluster: &NamespacedName, ask: &Ask<'_>) -> Result<Answer, Error> {
     let clusters: Api<TanzuKubernetesCluster> = Api::namespaced(world.client(), cluster.namespace.as_str());
+    let name = cluster.name.as_str();
+    // A field that there is not would be dropped, and the rehearsal be one of nothing.
+    let strictly = PatchParams { field_validation: Some(ValidationDirective::Strict), ..PatchParams::default() };
     let asked = match ask {
-        Ask::Release { to, on_the_way_to } => {
-            // What the notes on rolling updates tell people: the full version must go, or it would contradict the hint.
-            let mut patch = json!({"spec": {"distribution": {"fullVersion": null, "version": to}}});
+        Ask::Change(Wish::Release { to, on_the_way_to }) => {
+            let mut patch = json!({"spec": {"distribution": distribution(to)}});
             patch["metadata"]["annotations"][annotation::ON_THE_WAY_TO.name] = json!(on_the_way_to);
-            clusters.patch(cluster.name.as_str(), &PatchParams::default(), &Patch::Merge(patch)).await
+            clusters.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
         }
-        Ask::Create(object) => clusters.create(&PostParams::default(), object).await,
+        Ask::Change(Wish::Patch(patch)) => clusters.patch(name, &strictly, &Patch::Merge(patch)).await.map(drop),
+        Ask::Change(Wish::Delete) => clusters.delete(name, &DeleteParams::background()).await.map(drop),
+        Ask::Change(Wish::Nothing) => Ok(()),
+        Ask::Create(object) => clusters.create(&PostParams::default(), object).await.map(drop),
     };
     match asked {
-        Ok(cluster) => {
-            Ok(Answer::Accepted { distribution: cluster.spec.distribution.full_version.unwrap_or_default() })
-        }
-        Err(kube::Error::Api(refusal)) if refusal.code == 403 || refusal.code == 422 => {
+        Ok(()) => Ok(Answer::Accepted),
+        Err(kube::Error::Api(refusal)) if matches!(refusal.code, 400 | 403 | 422) => {
             Ok(Answer::Refused { why: refusal.message.clone() })
         }
         Err(source) => Err(Error::Ask { cluster: cluster.clone(), source: Box::new(source) }),

@@ -9,7 +9,7 @@ use super::{Change, Rehearsal, Reported, Verdict};
 impl fmt::Display for Rehearsal {
     /// The whole for people to read: the verdict, the timeline, the machines, what must never be and was, and what it cost.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{} to {}, seed {}", self.cluster, self.to, self.seed)?;
+        writeln!(f, "{} {}, seed {}", self.cluster, self.asked, self.seed)?;
         writeln!(f, "{} after {}\n", self.verdict, Elapsed(self.took))?;
         f.write_str(&self.timeline.text())?;
         self.write_stages(f)?;
@@ -77,6 +77,7 @@ impl fmt::Display for Verdict {
             Self::Refused { why } => write!(f, "refused: {why}"),
             Self::Failed { why } => write!(f, "failed: {why}"),
             Self::Stuck { waiting_for } => write!(f, "stuck: {waiting_for}"),
+            Self::Gone => f.write_str("gone"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windlass_rehearse::crash::Crashes;
-use windlass_rehearse::rehearsal::{self, Change, Ended, Request, Verdict};
+use windlass_rehearse::rehearsal::{self, Change, Ended, Request, Verdict, Wish};
 use windlass_rehearse::settle;
 use windlass_sim::world::World;
 
@@ -15,8 +15,9 @@ const END: &str = "v1.17.4+vmware.1-guest.1";
 /// One update, hours after the one before it.
 fn update(world: &World, to: &str, on_the_way_to: Option<&str>, hours: u64) -> Ended {
     let at = later() + Duration::from_secs(hours * 60 * 60);
-    let mut request = Request::new(cluster_name(), to, SEED, at);
-    request.on_the_way_to = on_the_way_to.map(|text| text.parse().unwrap());
+    let on_the_way_to = on_the_way_to.map(|text| text.parse().unwrap());
+    let wish = Wish::Release { to: to.to_owned(), on_the_way_to };
+    let request = Request::asking(cluster_name(), wish, SEED, at);
     let ended = rehearsal::hold(world, &request, Crashes::none()).unwrap();
     let text = ended.rehearsal.text();
     assert_eq!(ended.rehearsal.verdict, Verdict::Reached { distribution: to.to_owned() }, "{text}");

@@ -5,6 +5,7 @@
 mod crashes;
 mod faults;
 mod gates;
+mod holds;
 mod hops;
 mod releases;
 mod sameness;

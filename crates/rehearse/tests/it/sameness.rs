@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use windlass_rehearse::assembly::{Assembly, Settings};
-use windlass_rehearse::rehearsal::{Request, Verdict, rehearse};
+use windlass_rehearse::rehearsal::{Request, Verdict, Wish, rehearse};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::world;
@@ -36,7 +36,7 @@ fn another_seed_gives_other_times_and_the_same_machines() {
 
 #[test]
 fn a_release_that_there_is_not_is_refused_with_the_reason() {
-    let request = Request { to: "v1.99".into(), ..start::update() };
+    let request = Request { ask: Wish::release("v1.99"), ..start::update() };
     let rehearsal = rehearse(&start::one_and_one().world, &request).unwrap();
     let Verdict::Refused { why } = &rehearsal.verdict else { panic!("{rehearsal}") };
     assert!(why.contains("v1.99"), "{why}");

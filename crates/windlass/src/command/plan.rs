@@ -1,8 +1,10 @@
-//! `windlass plan`: what an upgrade would do, and what would hold it now.
+//! `windlass plan`: what an upgrade or another change would do, and what would hold it now.
+
+mod deletion;
 
 use serde::Serialize;
 use windlass_api::name::{ClusterName, NamespacedName};
-use windlass_api::version::VersionPrefix;
+use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_controller::reconcile::preview::Preview;
 use windlass_plan::change::{Classification, classify};
 use windlass_plan::check::{Finding, Severity};
@@ -11,7 +13,7 @@ use windlass_plan::report::{Report, StageReport, StageState, Wait};
 use windlass_plan::resolve::Refusal;
 use windlass_plan::step::Stage;
 use windlass_rehearse::preview::{self, Foreseen, preview};
-use windlass_rehearse::rehearsal::Request;
+use windlass_rehearse::rehearsal::{Request, Wish};
 use windlass_runtime::chance::Seed;
 
 use crate::client::Connection;
@@ -19,12 +21,14 @@ use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output::{self, Document, Format};
 use crate::release;
 use crate::snapshot;
+use crate::wanted::{self, Wanted};
 use crate::way::{self, Way};
 
 use super::block_on;
 use super::rehearse::restore;
+use deletion::DeletionReport;
 
-/// Show what an upgrade would do: packages, control plane and workers, and what would hold it now
+/// Show what an upgrade or another change would do: packages, control plane and workers, and what would hold it now
 ///
 /// The clusters are read once, and the controllers are asked, on a copy in this process, what they would do. Nothing is
 /// changed.
@@ -32,9 +36,8 @@ use super::rehearse::restore;
 pub struct Plan {
     /// The cluster
     cluster: ClusterName,
-    /// The release, or the beginning of its version
-    #[arg(long, value_name = "RELEASE")]
-    to: VersionPrefix,
+    #[command(flatten)]
+    wanted: Wanted,
     /// End with code 2 if there is something to change
     #[arg(long)]
     detailed_exitcode: bool,
@@ -48,7 +51,16 @@ pub struct Plan {
 impl Plan {
     /// Plans, and shows it.
     pub fn run(self) -> Result<Exit, Failure> {
-        let report = plan(&self.connection, &self.cluster, &self.to)?;
+        if self.wanted.wish() == Wish::Nothing {
+            return Err(wanted::Error::Nothing.into());
+        }
+        match foresee(&self.connection, &self.cluster, &self.wanted)? {
+            Plans::Change(report) => self.show(*report),
+            Plans::Deletion(report) => self.show_deletion(&report),
+        }
+    }
+
+    fn show(self, report: PlanReport) -> Result<Exit, Failure> {
         let exit = match report.changes() {
             _ if report.findings.iter().any(|finding| finding.severity == Severity::Fatal) => Exit::Refused,
             true if self.detailed_exitcode => Exit::Changes,
@@ -60,19 +72,48 @@ impl Plan {
         }
         output::data(&report.text())?;
         if report.changes() && exit != Exit::Refused {
-            output::note(&format!("Next: windlass rehearse {} --to {}", self.cluster, self.to));
+            output::note(&format!("Next: windlass rehearse {} {}", self.cluster, self.wanted.words()));
         }
+        Ok(exit)
+    }
+
+    fn show_deletion(self, report: &DeletionReport) -> Result<Exit, Failure> {
+        let exit = if self.detailed_exitcode { Exit::Changes } else { Exit::Done };
+        if let Some(format) = self.output {
+            output::document(format, &Document::new("DeletionReport", report))?;
+            return Ok(exit);
+        }
+        output::data(&report.text())?;
+        output::note(&format!("Next: windlass rehearse {} {}", self.cluster, self.wanted.words()));
         Ok(exit)
     }
 }
 
-/// Reads the clusters, then plans without them. Of a way that takes several updates it is the first that is planned.
+/// What would be done.
+enum Plans {
+    /// A cluster would be changed.
+    Change(Box<PlanReport>),
+    /// It would go.
+    Deletion(DeletionReport),
+}
+
+/// Plans an upgrade. Of a way that takes several updates it is the first that is planned.
 pub fn plan(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) -> Result<PlanReport, Failure> {
+    match foresee(connection, cluster, &Wanted::release_only(to))? {
+        Plans::Change(report) => Ok(*report),
+        // Nobody has asked for that.
+        Plans::Deletion(_) => Err(wanted::Error::Nothing.into()),
+    }
+}
+
+/// Reads the clusters, then plans without them.
+fn foresee(connection: &Connection, cluster: &ClusterName, wanted: &Wanted) -> Result<Plans, Failure> {
     let (snapshot, namespace, way) = block_on(async {
         let management = connection.open().await?;
         let found = management.cluster(cluster).await?;
         let releases = release::all(&management).await?;
-        let way = way::current(&found).ok().map(|from| Way::find(&found, &from, to, &releases));
+        let from = way::current(&found).ok();
+        let way = from.zip(wanted.to.as_ref()).map(|(from, to)| Way::find(&found, &from, to, &releases));
         Ok((snapshot::read(&management).await?, management.namespace, way))
     })?;
     // What else is refused is refused by the API that would be asked, in its words.
@@ -83,18 +124,25 @@ pub fn plan(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) 
         Some(Ok(way)) => Some(way).filter(Way::is_long),
         Some(Err(_)) | None => None,
     };
+    wanted.fits(way.as_ref())?;
     // Nothing random happens before the first step.
     let seed = Seed(0);
     let world = restore(&snapshot, seed)?;
     let subject = NamespacedName { namespace, name: cluster.clone().into() };
-    let mut request = Request::new(subject, to.as_str(), seed, snapshot.taken_at);
-    if let Some((way, first)) = way.as_ref().and_then(|way| Some((way, way.hops.first()?))) {
-        request.to = first.to.to_string();
-        request.on_the_way_to = way.on_the_way_to(first).cloned();
-    }
+    let first = way.as_ref().and_then(|way| Some(way.wish(way.hops.first()?)));
+    let wish = first.unwrap_or_else(|| wanted.wish());
+    let request = Request::asking(subject, wish, seed, snapshot.taken_at);
     match preview(&world, &request).map_err(Error::Preview)? {
-        Foreseen::Planned(preview) => Ok(PlanReport::of(*preview, to, way)),
-        Foreseen::Refused { why } => Err(Error::Refused { cluster: cluster.clone(), to: to.clone(), why }.into()),
+        Foreseen::Planned(preview) => Ok(Plans::Change(Box::new(PlanReport::of(*preview, wanted, way)))),
+        Foreseen::Deleted(preview) => Ok(Plans::Deletion(DeletionReport::of(&preview, cluster))),
+        Foreseen::Refused { why } => {
+            let (cluster, to) = (cluster.clone(), wanted.release().cloned());
+            let what = match &to {
+                Some(to) => format!("upgraded to {to}"),
+                None => format!("changed by {}", wanted.words()),
+            };
+            Err(Error::Refused { cluster, what, to, why }.into())
+        }
     }
 }
 
@@ -147,14 +195,12 @@ struct Update {
 }
 
 impl PlanReport {
-    fn of(preview: Preview, hint: &VersionPrefix, way: Option<Way>) -> Self {
+    fn of(preview: Preview, wanted: &Wanted, way: Option<Way>) -> Self {
         let Preview { input, planned, findings } = preview;
         let to = &input.target.release.distribution;
-        let why = match (hint.is_all_of(to), hint.matches(to)) {
-            _ if way.as_ref().is_some_and(|way| way.to != *to) => format!("it is on the way to {hint}"),
-            (true, _) => format!("{hint} was asked for"),
-            (false, true) => format!("{hint} was asked for, and this is the newest release that begins so"),
-            (false, false) => format!("the update to it is not done yet; {hint} would come after it"),
+        let why = match &wanted.to {
+            Some(hint) if wanted.set.is_empty() => why_release(hint, to, way.as_ref()),
+            _ => format!("it was asked for: {}", wanted.words()),
         };
         let update = match planned.record {
             Some(Record::Begin { name, from, .. }) => Some(Update { name: name.to_string(), from: from.distribution }),
@@ -186,7 +232,8 @@ impl PlanReport {
         if !self.changes() && self.findings.is_empty() {
             return format!("{} is at {}: nothing to do.", self.cluster, self.to);
         }
-        let from = self.update.as_ref().map(|update| format!("{} -> ", update.from)).unwrap_or_default();
+        let from = self.update.as_ref().filter(|update| update.from != self.to);
+        let from = from.map(|update| format!("{} -> ", update.from)).unwrap_or_default();
         let mut lines = vec![format!("Plan {}: {from}{}", self.cluster, self.to), format!("  why: {}", self.why)];
         lines.extend(self.way.as_ref().map(|way| format!("  way: {way}")));
         for (stage, number) in self.stages.iter().zip(1..) {
@@ -223,6 +270,16 @@ impl PlanReport {
     }
 }
 
+/// Why it is this release that a hint leads to.
+fn why_release(hint: &VersionPrefix, to: &KubernetesVersion, way: Option<&Way>) -> String {
+    match (hint.is_all_of(to), hint.matches(to)) {
+        _ if way.is_some_and(|way| way.to != *to) => format!("it is on the way to {hint}"),
+        (true, _) => format!("{hint} was asked for"),
+        (false, true) => format!("{hint} was asked for, and this is the newest release that begins so"),
+        (false, false) => format!("the update to it is not done yet; {hint} would come after it"),
+    }
+}
+
 fn changes(count: usize) -> String {
     match count {
         1 => "1 change".to_owned(),
@@ -247,8 +304,8 @@ fn stage_lines(number: u32, stage: &StageForeseen) -> Vec<String> {
 /// There is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{cluster} cannot be upgraded to {to}: {why}")]
-    Refused { cluster: ClusterName, to: VersionPrefix, why: String },
+    #[error("{cluster} cannot be {what}: {why}")]
+    Refused { cluster: ClusterName, what: String, to: Option<VersionPrefix>, why: String },
     #[error("cannot plan")]
     Preview(#[source] preview::Error),
 }
@@ -263,8 +320,11 @@ impl Explained for Error {
 
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Refused { cluster, to, .. } => {
+            Self::Refused { cluster, to: Some(to), .. } => {
                 format!("windlass release list, or windlass release path {cluster} --to {to}")
+            }
+            Self::Refused { cluster, to: None, .. } => {
+                format!("windlass status {cluster}, and a value that is accepted")
             }
             Self::Preview(_) => "windlass status, which shows what is known of the cluster".to_owned(),
         })

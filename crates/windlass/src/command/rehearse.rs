@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use windlass_api::name::{ClusterName, NamespacedName};
-use windlass_api::version::VersionPrefix;
 use windlass_plan::gate::Gate;
 use windlass_rehearse::crash::Crashes;
 use windlass_rehearse::rehearsal::{self, Rehearsal, Request, Verdict, hold, rehearse};
@@ -21,21 +20,21 @@ use crate::output::{self, Document, Format};
 use crate::release;
 use crate::scenario;
 use crate::snapshot;
+use crate::wanted::Wanted;
 use crate::way::{self, Way};
 
 use super::block_on;
 
-/// Rehearse an upgrade: see what would happen, and when, before it is begun
+/// Rehearse an upgrade or another change: see what would happen, and when, before it is begun
 ///
-/// The clusters are read once; the rehearsal then runs in this process, by the controllers that would do the upgrade, on
-/// simulated machines and in virtual time. Nothing real is changed. The same seed gives the same rehearsal.
+/// The clusters are read once; the rehearsal then runs in this process, by the controllers that would do it, on simulated
+/// machines and in virtual time. Nothing real is changed. The same seed gives the same rehearsal.
 #[derive(clap::Args)]
 pub struct Rehearse {
     /// The cluster
     cluster: ClusterName,
-    /// The release, or the beginning of its version
-    #[arg(long, value_name = "RELEASE")]
-    to: VersionPrefix,
+    #[command(flatten)]
+    wanted: Wanted,
     /// Decides everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -64,17 +63,22 @@ impl Rehearse {
             let management = self.connection.open().await?;
             let found = management.cluster(&self.cluster).await?;
             let releases = release::all(&management).await?;
-            let way = way::current(&found).ok().and_then(|from| Way::find(&found, &from, &self.to, &releases).ok());
+            let way = self.wanted.to.as_ref().and_then(|to| {
+                let from = way::current(&found).ok()?;
+                Way::find(&found, &from, to, &releases).ok()
+            });
             Ok((snapshot::read(&management).await?, management.namespace, way))
         })?;
+        let way = way.filter(Way::is_long);
+        self.wanted.fits(way.as_ref())?;
         let seed = Seed(self.seed);
         let world = restore(&snapshot, seed)?;
         let cluster = NamespacedName { namespace, name: self.cluster.clone().into() };
-        let mut request = Request::new(cluster, self.to.as_str(), seed, snapshot.taken_at);
+        let mut request = Request::asking(cluster, self.wanted.wish(), seed, snapshot.taken_at);
         request.without_gates = self.without_gate;
         request.faults = faults;
         request.faults_file = self.scenario.as_ref().map(|path| path.display().to_string());
-        let rehearsals = match way.filter(Way::is_long) {
+        let rehearsals = match way {
             Some(way) => along(&way, world, &request)?,
             None => vec![rehearse(&world, &request).map_err(Error::Rehearse)?],
         };
@@ -91,8 +95,8 @@ impl Rehearse {
         }
         let texts: Vec<String> = rehearsals.iter().map(Rehearsal::text).collect();
         output::data(&texts.join("\n"))?;
-        if exit == Exit::Done {
-            output::note(&format!("Next: windlass upgrade {} --to {}", self.cluster, self.to));
+        if let Some(to) = self.wanted.release().filter(|_| exit == Exit::Done) {
+            output::note(&format!("Next: windlass upgrade {} --to {to}", self.cluster));
         }
         Ok(exit)
     }
@@ -109,8 +113,7 @@ fn along(way: &Way, mut world: World, request: &Request) -> Result<Vec<Rehearsal
     let mut rehearsals: Vec<Rehearsal> = Vec::new();
     let mut request = request.clone();
     for hop in &way.hops {
-        request.to = hop.to.to_string();
-        request.on_the_way_to = way.on_the_way_to(hop).cloned();
+        request.ask = way.wish(hop);
         let ended = hold(&world, &request, Crashes::none()).map_err(Error::Rehearse)?;
         world = ended.world;
         request.at = world.settings().clock.now();
@@ -159,7 +162,7 @@ pub fn restore(snapshot: &Snapshot, seed: Seed) -> Result<World, Error> {
 /// Reached, and nothing happened on the way that must never be.
 fn exit(rehearsal: &Rehearsal) -> Exit {
     match rehearsal.verdict {
-        Verdict::Reached { .. } if rehearsal.violations.is_empty() => Exit::Done,
+        Verdict::Reached { .. } | Verdict::Gone if rehearsal.violations.is_empty() => Exit::Done,
         _ => Exit::OperationFailed,
     }
 }

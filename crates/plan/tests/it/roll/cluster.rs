@@ -164,6 +164,7 @@ impl Cluster {
                 endpoints: self.endpoints.clone(),
             },
             began,
+            released: None,
             waiting,
             now: self.now,
             gates: Gates::all(),
