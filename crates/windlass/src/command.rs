@@ -5,9 +5,11 @@ mod create;
 mod demo;
 mod describe;
 mod get;
+mod logs;
 mod plan;
 mod rehearse;
 mod release;
+mod retry;
 mod secrets;
 mod status;
 mod up;
@@ -30,6 +32,8 @@ pub enum Command {
     Plan(plan::Plan),
     Rehearse(rehearse::Rehearse),
     Upgrade(upgrade::Upgrade),
+    Logs(logs::Logs),
+    Retry(retry::Retry),
     #[command(subcommand)]
     Release(release::Release),
     #[command(subcommand)]
@@ -50,6 +54,8 @@ impl Command {
             Self::Plan(plan) => plan.run(),
             Self::Rehearse(rehearse) => rehearse.run(),
             Self::Upgrade(upgrade) => upgrade.run(),
+            Self::Logs(logs) => block_on(logs.run()),
+            Self::Retry(retry) => retry.run(),
             Self::Release(release) => block_on(release.run()),
             Self::Secrets(secrets) => block_on(secrets.run()),
             Self::ControlPlane(control_plane) => block_on(control_plane.run()),

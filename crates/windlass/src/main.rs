@@ -2,6 +2,7 @@
 
 mod access;
 mod ask;
+mod changed;
 mod client;
 mod command;
 mod error;
@@ -12,9 +13,10 @@ mod report;
 mod scenario;
 mod snapshot;
 mod state;
+mod update;
 mod wait;
-mod watch;
 mod wanted;
+mod watch;
 mod way;
 
 use std::process::ExitCode;

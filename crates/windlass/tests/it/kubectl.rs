@@ -77,6 +77,7 @@ topics![
     nodes,
     patch,
     refusals,
+    retry["--speed", "600"],
     rollout,
     secrets["--speed", "600"],
     server_side_apply,
