@@ -13,6 +13,7 @@ mod retry;
 mod secrets;
 mod status;
 mod up;
+mod update;
 mod upgrade;
 
 use std::io;
@@ -32,6 +33,7 @@ pub enum Command {
     Plan(plan::Plan),
     Rehearse(rehearse::Rehearse),
     Upgrade(upgrade::Upgrade),
+    Update(update::Update),
     Logs(logs::Logs),
     Retry(retry::Retry),
     #[command(subcommand)]
@@ -54,6 +56,7 @@ impl Command {
             Self::Plan(plan) => plan.run(),
             Self::Rehearse(rehearse) => rehearse.run(),
             Self::Upgrade(upgrade) => upgrade.run(),
+            Self::Update(update) => block_on(update.run()),
             Self::Logs(logs) => block_on(logs.run()),
             Self::Retry(retry) => retry.run(),
             Self::Release(release) => block_on(release.run()),

@@ -144,7 +144,9 @@ fn judge(cluster: &TanzuKubernetesCluster, generation: i64) -> Seen {
     let waiting_for = status.waiting_for.as_deref().filter(|text| !text.is_empty());
     match phase {
         // An update that is about to begin has not changed the phase yet, but the version says so.
-        Phase::Running if status.version == cluster.spec.distribution.full_version => Seen::Reached,
+        Phase::Running if status.version == cluster.spec.distribution.full_version && waiting_for.is_none() => {
+            Seen::Reached
+        }
         Phase::Running if is_hop(cluster) && status.update.is_some() => {
             Seen::Hop(status.update.clone().unwrap_or_default())
         }
@@ -236,6 +238,10 @@ mod tests {
             &Seen::Going,
         );
         check(&json!({"observedGeneration": 2, "phase": "running", "version": new}), &Seen::Reached);
+        check(
+            &json!({"observedGeneration": 2, "phase": "running", "version": new, "waitingFor": "the stage workers goes on"}),
+            &Seen::Going,
+        );
         check(
             &json!({"observedGeneration": 2, "phase": "updateFailed", "version": old, "waitingFor": "a person"}),
             &Seen::Failed("a person".to_owned()),

@@ -81,6 +81,7 @@ topics![
     rollout,
     secrets["--speed", "600"],
     server_side_apply,
+    update["--speed", "600"],
     upgrade["--speed", "600"],
     wait,
     watch
