@@ -108,6 +108,10 @@ pub struct NetworkTarget {
     pub service_domain: String,
 }
 
+/// How many machines a control plane may have: an odd number, so that etcd can lose one, and not more than can agree with each
+/// other in good time.
+pub const CONTROL_PLANE_COUNTS: [u32; 3] = [1, 3, 5];
+
 /// The pool of a `TanzuKubernetesCluster`.
 const POOL: &str = "default";
 const PODS: &str = "192.168.0.0/16";
@@ -206,7 +210,7 @@ impl Target {
         let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
         let cluster = ClusterId::new(namespace, name, metadata.uid.as_deref())?;
         let control_plane = MachinesTarget::new("spec.topology.controlPlane", control_plane)?;
-        if !matches!(control_plane.count, 1 | 3 | 5) {
+        if !CONTROL_PLANE_COUNTS.contains(&control_plane.count) {
             let (field, count) = ("spec.topology.controlPlane.count".to_owned(), control_plane.count);
             return Err(TargetError::ControlPlaneCount { field, count, accepted: "1, 3 and 5" });
         }

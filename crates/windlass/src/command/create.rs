@@ -1,16 +1,26 @@
 //! `windlass create cluster`: a cluster with as few words as possible.
 
+use std::error::Error as _;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
 use k8s_openapi::api::storage::v1::StorageClass;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::ResourceExt;
 use kube::api::PostParams;
-use windlass_api::kind::tanzu::{Distribution, Machines, TanzuKubernetesCluster, TanzuKubernetesClusterSpec, Topology};
+use windlass_api::kind::tanzu::{
+    Cni, Distribution, Machines, Network, Settings, TanzuKubernetesCluster, TanzuKubernetesClusterSpec, Topology,
+};
 use windlass_api::kind::virtual_machine::VirtualMachineClass;
-use windlass_api::name::{ClusterName, MachineClassName, StorageClassName};
+use windlass_api::name::{AddonName, ClusterName, MachineClassName, NameError, StorageClassName};
 use windlass_api::version::VersionPrefix;
+use windlass_plan::target::CONTROL_PLANE_COUNTS;
 
+use crate::changed::Changed;
 use crate::client::{self, Connection, FIELD_MANAGER, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
-use crate::output::{self, Format};
+use crate::output;
 use crate::release;
 use crate::wait::Patience;
 
@@ -33,14 +43,21 @@ impl Create {
 ///
 /// What is left out is chosen, and said: the newest release, the smallest machine class, the default storage class.
 #[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  windlass create cluster my-tkc --release v1.16 --control-plane 3 --wait\n  windlass create cluster my-tkc --cni antrea --dry-run=server -o yaml > my-tkc.yaml\n  windlass create cluster -f my-tkc.yaml"
+)]
 pub struct Cluster {
     /// Its name
-    name: ClusterName,
+    #[arg(required_unless_present = "file")]
+    name: Option<ClusterName>,
+    /// The cluster in full, as a document in this file; - for standard input
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["name", "release", "control_plane", "workers", "class", "storage_class", "cni"])]
+    file: Option<PathBuf>,
     /// The release, or the beginning of its version [default: the newest]
     #[arg(long, value_name = "RELEASE")]
     release: Option<VersionPrefix>,
-    /// How many machines the control plane has: an odd number
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=9))]
+    /// How many machines the control plane has: 1, 3 or 5
+    #[arg(long, value_name = "N", default_value_t = 1)]
     control_plane: u32,
     /// How many workers
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=1000))]
@@ -51,12 +68,15 @@ pub struct Cluster {
     /// The storage class of their disks [default: the default one]
     #[arg(long, value_name = "NAME")]
     storage_class: Option<StorageClassName>,
+    /// The add-on that connects the pods, of those that the release has [default: the one of the release]
+    #[arg(long, value_name = "NAME")]
+    cni: Option<AddonName>,
     /// Show what would be created: as it is sent, or as the server would store it
     #[arg(long, value_name = "WHERE", conflicts_with = "wait")]
     dry_run: Option<DryRun>,
-    /// Write the cluster as a document instead, for scripts
+    /// Write the cluster as a document instead, for scripts, or its name
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     patience: Patience,
     #[command(flatten)]
@@ -72,45 +92,51 @@ enum DryRun {
 
 impl Cluster {
     async fn run(self) -> Result<Exit, Failure> {
-        if self.control_plane.is_multiple_of(2) {
-            return Err(Error::EvenControlPlane { count: self.control_plane }.into());
-        }
         let management = self.connection.open().await?;
-        let asked = self.cluster(&management).await?;
+        let asked = match (&self.file, &self.name) {
+            (Some(file), _) => read(file, &management)?,
+            (None, Some(name)) => self.cluster(&management, name).await?,
+            (None, None) => return Err(Error::NoName.into()),
+        };
+        let name: ClusterName = asked.name_any().parse().map_err(Error::Name)?;
         if self.dry_run == Some(DryRun::Client) {
             return self.tell(&asked, "created (dry run)");
         }
         let dry_run = self.dry_run == Some(DryRun::Server);
         let parameters = PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) };
         let created = management.api::<TanzuKubernetesCluster>().create(&parameters, &asked).await;
-        let created = created.map_err(client::Error::while_trying(&format!("create the cluster {}", self.name)))?;
+        let created = created.map_err(client::Error::while_trying(&format!("create the cluster {name}")))?;
         management.warnings().iter().for_each(|warning| output::warning(warning));
         if dry_run {
             return self.tell(&created, "created (server dry run)");
         }
         let generation = created.metadata.generation.unwrap_or_default();
-        if let Some(running) = self.patience.wait(&management, &self.name, generation).await? {
+        if let Some(running) = self.patience.wait(&management, &name, generation).await? {
             return self.tell(&running, "created, and running");
         }
-        output::note(&format!("Next: windlass status {} --watch", self.name));
+        output::note(&format!("Next: windlass status {name} --watch"));
         self.tell(&created, "created")
     }
 
     fn tell(&self, cluster: &TanzuKubernetesCluster, what: &str) -> Result<Exit, Failure> {
+        let name = cluster.name_any();
         if let Some(format) = self.output {
             let mut cluster = cluster.clone();
             cluster.metadata.managed_fields = None;
-            output::document(format, &cluster)?;
+            format.object(&format!("tanzukubernetescluster.run.tanzu.vmware.com/{name}"), &cluster)?;
             return Ok(Exit::Done);
         }
         let distribution = &cluster.spec.distribution;
         let release = distribution.full_version.as_ref().or(distribution.version.as_ref());
-        output::data(&format!("cluster {} {what}: release {}", self.name, output::cell(release)))?;
+        output::data(&format!("cluster {name} {what}: release {}", output::cell(release)))?;
         Ok(Exit::Done)
     }
 
     /// The cluster that is asked for, with what was left out filled in.
-    async fn cluster(&self, management: &Management) -> Result<TanzuKubernetesCluster, Failure> {
+    async fn cluster(&self, management: &Management, name: &ClusterName) -> Result<TanzuKubernetesCluster, Failure> {
+        if !CONTROL_PLANE_COUNTS.contains(&self.control_plane) {
+            return Err(Error::ControlPlane { count: self.control_plane }.into());
+        }
         let mut chosen = Vec::new();
         let version = if let Some(hint) = &self.release {
             hint.to_string()
@@ -141,12 +167,36 @@ impl Cluster {
         let spec = TanzuKubernetesClusterSpec {
             topology: Topology { control_plane: machines(self.control_plane), workers: machines(self.workers) },
             distribution: Distribution { version: Some(version), full_version: None },
-            settings: None,
+            settings: self.cni.as_ref().map(|cni| Settings {
+                network: Some(Network { cni: Some(Cni { name: cni.to_string() }), ..Network::default() }),
+            }),
         };
-        let mut cluster = TanzuKubernetesCluster::new(self.name.as_str(), spec);
+        let mut cluster = TanzuKubernetesCluster::new(name.as_str(), spec);
         cluster.metadata.namespace = Some(management.namespace.to_string());
         Ok(cluster)
     }
+}
+
+/// The cluster that a document asks for, in the namespace that the command is for.
+fn read(file: &Path, management: &Management) -> Result<TanzuKubernetesCluster, Error> {
+    let shown = file.display().to_string();
+    let text = if shown == "-" { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
+    let text = text.map_err(|source| Error::File { file: shown.clone(), source })?;
+    // The error itself repeats it below a picture of the place.
+    let refused = |error: serde_saphyr::Error| {
+        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+        Error::Document { file: shown.clone(), why: why.lines().next().unwrap_or_default().to_owned() }
+    };
+    let mut cluster: TanzuKubernetesCluster = serde_saphyr::from_str(&text).map_err(refused)?;
+    let namespace = cluster.metadata.namespace.get_or_insert_with(|| management.namespace.to_string());
+    if namespace != management.namespace.as_str() {
+        return Err(Error::OtherNamespace { file: shown, namespace: namespace.clone() });
+    }
+    // What a server has written does not describe a cluster that is yet to be.
+    cluster.status = None;
+    let ObjectMeta { name, namespace, labels, annotations, .. } = cluster.metadata;
+    cluster.metadata = ObjectMeta { name, namespace, labels, annotations, ..ObjectMeta::default() };
+    Ok(cluster)
 }
 
 /// The class with the fewest processors; of several, the first by name.
@@ -179,9 +229,19 @@ const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(
-        "--control-plane {count} cannot be: etcd needs an odd number of machines to lose one; accepted are 1, 3, 5, 7 and 9"
+        "--control-plane {count} cannot be: etcd needs an odd number of machines to lose one; accepted are 1, 3 and 5"
     )]
-    EvenControlPlane { count: u32 },
+    ControlPlane { count: u32 },
+    #[error("the cluster has no name")]
+    NoName,
+    #[error("the cluster has a name that cannot be")]
+    Name(#[source] NameError),
+    #[error("cannot read -f {file:?}")]
+    File { file: String, source: io::Error },
+    #[error("-f {file:?} is not a TanzuKubernetesCluster: {why}")]
+    Document { file: String, why: String },
+    #[error("-f {file:?} is for the namespace {namespace}")]
+    OtherNamespace { file: String, namespace: String },
     #[error("--class cannot be chosen: there are no VirtualMachineClasses")]
     NoClasses,
     #[error("--storage-class cannot be chosen: there are no StorageClasses")]
@@ -193,14 +253,29 @@ enum Error {
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
-            Self::EvenControlPlane { .. } | Self::NoDefaultStorageClass { .. } => Kind::User,
+            Self::ControlPlane { .. }
+            | Self::NoName
+            | Self::Name(_)
+            | Self::File { .. }
+            | Self::Document { .. }
+            | Self::OtherNamespace { .. }
+            | Self::NoDefaultStorageClass { .. } => Kind::User,
             Self::NoClasses | Self::NoStorageClasses => Kind::Environment,
         }
     }
 
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::EvenControlPlane { count } => format!("--control-plane {}", count + 1),
+            Self::ControlPlane { count } => {
+                let next = CONTROL_PLANE_COUNTS.iter().find(|next| *next > count).or(CONTROL_PLANE_COUNTS.last());
+                format!("--control-plane {}", next.copied().unwrap_or(1))
+            }
+            Self::NoName | Self::Name(_) => "metadata.name in the document, or windlass create cluster NAME".to_owned(),
+            Self::File { .. } => "-f with the path of a file".to_owned(),
+            Self::Document { .. } => {
+                "windlass create cluster NAME --dry-run=client -o yaml, which writes one".to_owned()
+            }
+            Self::OtherNamespace { namespace, .. } => format!("-n {namespace}"),
             Self::NoClasses => "kubectl get virtualmachineclasses".to_owned(),
             Self::NoStorageClasses => "kubectl get storageclasses".to_owned(),
             Self::NoDefaultStorageClass { .. } => "--storage-class NAME, with one of them".to_owned(),

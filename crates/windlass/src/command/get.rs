@@ -1,12 +1,15 @@
 //! `windlass get`: lists, as the server prints them.
 
+use k8s_openapi::api::batch::v1::Job;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{ApiResource, Request};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::Machine;
 use windlass_api::kind::cluster_update::ClusterUpdate;
-use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::kind::tanzu::{AddonPhase, AddonStatus, TanzuKubernetesCluster};
+use windlass_api::label;
+use windlass_plan::render::job::NAMESPACE;
 
 use crate::client::{self, Connection, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
@@ -14,13 +17,19 @@ use crate::output::{self, Document};
 
 use super::release::{ReleaseList, print, summaries};
 
-/// List clusters, their updates and machines, or the releases there are
+/// List clusters, their updates, machines, add-ons and Jobs, or the releases there are
 #[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  windlass get clusters -A\n  windlass get machines -l cluster.x-k8s.io/cluster-name=my-tkc -o wide\n  windlass get addons my-tkc"
+)]
 pub struct Get {
     /// What to list
     what: What,
-    /// Only the one of this name
+    /// Only the one of this name; of add-ons, those of this cluster
     name: Option<String>,
+    /// Only those with these labels, as kubectl has it: key=value,key
+    #[arg(short = 'l', long, value_name = "SELECTOR", conflicts_with = "name")]
+    selector: Option<String>,
     /// In all namespaces
     #[arg(short = 'A', long, conflicts_with_all = ["namespace", "name"])]
     all_namespaces: bool,
@@ -42,6 +51,10 @@ enum What {
     Machines,
     #[value(alias = "release")]
     Releases,
+    #[value(alias = "addon")]
+    Addons,
+    #[value(alias = "job")]
+    Jobs,
 }
 
 /// How it is shown.
@@ -80,7 +93,10 @@ impl Get {
             What::Clusters => ApiResource::erase::<TanzuKubernetesCluster>(&()),
             What::Updates => ApiResource::erase::<ClusterUpdate>(&()),
             What::Machines => ApiResource::erase::<Machine>(&()),
+            What::Jobs => ApiResource::erase::<Job>(&()),
+            What::Releases if self.selector.is_some() => return Err(Error::NoLabels.into()),
             What::Releases => return self.releases(&management).await,
+            What::Addons => return self.addons(&management).await,
         };
         match Shown::from(self.output) {
             Shown::Table { wide } => self.table(&management, &resource, wide).await?,
@@ -104,7 +120,19 @@ impl Get {
         if self.all_namespaces {
             return Api::all_with(management.client.clone(), resource);
         }
-        Api::namespaced_with(management.client.clone(), management.namespace.as_str(), resource)
+        Api::namespaced_with(management.client.clone(), self.place(management), resource)
+    }
+
+    /// Where it is looked for: the Jobs of updates are where the controllers are.
+    fn place<'a>(&self, management: &'a Management) -> &'a str {
+        if self.what == What::Jobs { NAMESPACE } else { management.namespace.as_str() }
+    }
+
+    /// What of it is listed. Of all Jobs, only those of updates.
+    fn chosen(&self) -> ListParams {
+        let of_updates = (self.what == What::Jobs).then_some(label::UPDATE_ID.name);
+        let selectors: Vec<&str> = of_updates.into_iter().chain(self.selector.as_deref()).collect();
+        if selectors.is_empty() { ListParams::default() } else { ListParams::default().labels(&selectors.join(",")) }
     }
 
     async fn objects(&self, management: &Management, resource: &ApiResource) -> Result<Vec<DynamicObject>, Failure> {
@@ -113,7 +141,7 @@ impl Get {
         let failed = client::Error::while_trying(&attempt);
         let mut objects = match &self.name {
             Some(name) => vec![api.get(name).await.map_err(failed)?],
-            None => api.list(&ListParams::default()).await.map_err(failed)?.items,
+            None => api.list(&self.chosen()).await.map_err(failed)?.items,
         };
         for object in &mut objects {
             // Who wrote which field is for the server, as kubectl has it.
@@ -132,7 +160,7 @@ impl Get {
         let path = self.api(management, resource).resource_url().to_owned();
         let request = match &self.name {
             Some(name) => Request::new(path).get(name, &kube::api::GetParams::default()),
-            None => Request::new(path).list(&ListParams::default()),
+            None => Request::new(path).list(&self.chosen()),
         };
         let mut request =
             request.map_err(|source| client::Error::while_trying(&attempt)(kube::Error::BuildRequest(source)))?;
@@ -140,12 +168,39 @@ impl Get {
         let answer = management.client.request(request).await;
         let table: Table = answer.map_err(client::Error::while_trying(&attempt))?;
         if table.rows.is_empty() {
-            let place =
-                if self.all_namespaces { String::new() } else { format!(" in the namespace {}", management.namespace) };
+            let place = if self.all_namespaces {
+                String::new()
+            } else {
+                format!(" in the namespace {}", self.place(management))
+            };
             output::say(&format!("No {} found{place}.", resource.plural));
             return Ok(());
         }
         Ok(output::data(&table.text(wide, self.all_namespaces))?)
+    }
+
+    /// The add-ons of clusters, as their status has them.
+    async fn addons(&self, management: &Management) -> Result<Exit, Failure> {
+        let resource = ApiResource::erase::<TanzuKubernetesCluster>(&());
+        let clusters = self.objects(management, &resource).await?;
+        let mut addons = Vec::new();
+        for cluster in clusters {
+            let cluster: TanzuKubernetesCluster = cluster.try_parse().map_err(Error::Unreadable)?;
+            addons.extend(InCluster::of(&cluster));
+        }
+        match Shown::from(self.output) {
+            Shown::Table { .. } if addons.is_empty() => output::say("No add-ons found."),
+            Shown::Table { wide } => output::data(&table(&addons, wide, self.all_namespaces))?,
+            Shown::Names => {
+                for InCluster { cluster, addon, .. } in &addons {
+                    output::data(&format!("addon/{cluster}/{}", addon.name))?;
+                }
+            }
+            Shown::Document(format) => {
+                output::document(format, &Document::new("AddonList", json!({"items": addons})))?;
+            }
+        }
+        Ok(Exit::Done)
     }
 
     async fn releases(&self, management: &Management) -> Result<Exit, Failure> {
@@ -169,6 +224,59 @@ impl Get {
         }
         Ok(Exit::Done)
     }
+}
+
+/// An add-on of a cluster.
+#[derive(Serialize)]
+struct InCluster {
+    namespace: String,
+    cluster: String,
+    #[serde(flatten)]
+    addon: AddonStatus,
+}
+
+impl InCluster {
+    fn of(cluster: &TanzuKubernetesCluster) -> Vec<Self> {
+        let addons = cluster.status.as_ref().map(|status| status.addons.clone()).unwrap_or_default();
+        let of_cluster = |addon| Self {
+            namespace: cluster.metadata.namespace.clone().unwrap_or_default(),
+            cluster: cluster.metadata.name.clone().unwrap_or_default(),
+            addon,
+        };
+        addons.into_values().map(of_cluster).collect()
+    }
+}
+
+fn word(status: AddonPhase) -> &'static str {
+    match status {
+        AddonPhase::Pending => "pending",
+        AddonPhase::Applied => "applied",
+        AddonPhase::Error => "error",
+        AddonPhase::Unmanaged => "unmanaged",
+    }
+}
+
+/// As a table. What went wrong last is for those who want to see more.
+fn table(addons: &[InCluster], wide: bool, namespaces: bool) -> String {
+    let mut header = vec!["CLUSTER", "ADD-ON", "VERSION", "STATUS"];
+    if namespaces {
+        header.insert(0, "NAMESPACE");
+    }
+    if wide {
+        header.push("LAST ERROR");
+    }
+    let rows = addons.iter().map(|InCluster { namespace, cluster, addon }| {
+        let version = output::cell(addon.version.as_deref());
+        let mut row = vec![cluster.clone(), addon.name.clone(), version, word(addon.status).to_owned()];
+        if namespaces {
+            row.insert(0, namespace.clone());
+        }
+        if wide {
+            row.push(output::cell(addon.last_error_message.as_deref()));
+        }
+        row
+    });
+    output::table(&header, rows)
 }
 
 /// What kubectl asks for, too.
@@ -228,15 +336,25 @@ impl Table {
 enum Error {
     #[error("there is no release {name}")]
     NoRelease { name: String },
+    #[error("releases have no labels to select them by")]
+    NoLabels,
+    #[error("a cluster cannot be read")]
+    Unreadable(#[source] kube::core::dynamic::ParseDynamicObjectError),
 }
 
 impl Explained for Error {
     fn kind(&self) -> Kind {
-        Kind::User
+        match self {
+            Self::NoRelease { .. } | Self::NoLabels => Kind::User,
+            Self::Unreadable(_) => Kind::Environment,
+        }
     }
 
     fn hint(&self) -> Option<String> {
-        Some("windlass release list".to_owned())
+        Some(match self {
+            Self::NoRelease { .. } | Self::NoLabels => "windlass release list".to_owned(),
+            Self::Unreadable(_) => "windlass get clusters -o yaml".to_owned(),
+        })
     }
 }
 
