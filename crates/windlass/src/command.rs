@@ -8,6 +8,7 @@ mod get;
 mod plan;
 mod rehearse;
 mod release;
+mod secrets;
 mod status;
 mod up;
 mod upgrade;
@@ -31,6 +32,8 @@ pub enum Command {
     Upgrade(upgrade::Upgrade),
     #[command(subcommand)]
     Release(release::Release),
+    #[command(subcommand)]
+    Secrets(secrets::Secrets),
     ControlPlane(control_plane::ControlPlane),
 }
 
@@ -48,6 +51,7 @@ impl Command {
             Self::Rehearse(rehearse) => rehearse.run(),
             Self::Upgrade(upgrade) => upgrade.run(),
             Self::Release(release) => block_on(release.run()),
+            Self::Secrets(secrets) => block_on(secrets.run()),
             Self::ControlPlane(control_plane) => block_on(control_plane.run()),
         }
     }

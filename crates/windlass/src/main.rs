@@ -1,6 +1,7 @@
 //! The `windlass` binary: parses the command line, runs one command, and says how it went.
 
 mod access;
+mod ask;
 mod client;
 mod command;
 mod error;
