@@ -117,7 +117,7 @@ struct Course {
     waiting: Option<Waiting>,
     /// When the cluster was found released after it had been held.
     released: Option<Timestamp>,
-    /// Since when etcd has refused one step after another.
+    /// Since when one step after another has been refused, by etcd or by an API.
     refused_since: Option<Instant>,
     /// How often in a row something had changed meanwhile.
     changed: usize,
@@ -174,9 +174,11 @@ impl Course {
         self.waiting = Some(Waiting { wait, since: since.unwrap_or(now) });
     }
 
-    /// Does one step. etcd may refuse for a while: then the step is decided anew until it does not.
+    /// Does one step. etcd may refuse for a while, and an API may not answer: then it is decided anew what to do until they do
+    /// not. Every step can be done again; one whose answer was lost is seen to be done.
     async fn execute(&mut self, attempt: &Attempt<'_>, sight: &mut Sight<'_>, step: &RollStep) -> Result<(), Error> {
         self.waiting = None;
+        let began = Instant::now();
         match execute::step(attempt, sight, step).await {
             Ok(Outcome::Done) => {
                 tracing::info!("{step}");
@@ -189,17 +191,21 @@ impl Course {
                 Ok(())
             }
             Ok(Outcome::Changed) => Err(Error::Restless { step: step.to_string() }),
-            Err(error @ Error::Etcd { .. }) => {
-                let since = *self.refused_since.get_or_insert_with(Instant::now);
-                if since.elapsed() >= ETCD_TIMEOUT {
+            Err(error) => {
+                let (patience, pause) = match &error {
+                    Error::Etcd { .. } => (ETCD_TIMEOUT, wait::ETCD_INTERVAL),
+                    silent if silent.is_transient() => (attempt.arguments.machine_timeout, wait::PAUSE_AFTER_FAILURE),
+                    _ => return Err(error),
+                };
+                let since = *self.refused_since.get_or_insert(began);
+                if since.elapsed() + pause > patience {
                     return Err(error);
                 }
                 tracing::debug!(error = %error.report(), "asking again");
-                sleep(wait::ETCD_INTERVAL).await;
+                sleep(pause).await;
                 sight.lapse();
                 Ok(())
             }
-            Err(error) => Err(error),
         }
     }
 }

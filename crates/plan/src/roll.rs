@@ -98,6 +98,8 @@ pub struct Observed {
     /// The machines of the control plane. The one that is [`in_flight`] is `Ready` only if its node and its programs are, too;
     /// for the others the word of their Machine is enough.
     pub machines: Vec<Machine>,
+    /// What the machines wait for that are being deleted, in words, as far as anybody says.
+    pub leaving: BTreeMap<MachineName, String>,
     /// What there is under the names of replacements, besides Machines. A name that is not in here has nothing, or was not
     /// looked at: creating tells.
     pub parts: BTreeMap<MachineName, Parts>,

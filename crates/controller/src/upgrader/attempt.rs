@@ -11,6 +11,7 @@ use windlass_api::label;
 use windlass_api::name::{ClusterSecret, NamespacedName};
 use windlass_plan::roll::HandsOff;
 
+use super::wait::Patience;
 use super::{Arguments, Error, UpgraderAccess};
 use crate::access::WorkloadCluster;
 use crate::observe::management;
@@ -45,26 +46,33 @@ impl<'a> Attempt<'a> {
             namespace: arguments.cluster_namespace.clone(),
             name: arguments.cluster_name.clone().into(),
         };
-        let live = read_cluster(access, &cluster).await?;
+        let patience = Patience::of(arguments.machine_timeout);
+        let live = patience.retry(|| read_cluster(access, &cluster)).await?;
         let wish = wish(&live).map(str::to_owned);
-        let hands_off = hands_off(access, &cluster, &live).await?;
+        let hands_off = patience.retry(|| hands_off(access, &cluster, &live)).await?;
         if let Some(HandsOff::Lost { state }) = hands_off {
             return Err(Error::HandsOff { cluster: cluster.to_string(), state });
         }
         let unusable =
             || Error::Unusable { kind: "Cluster", name: cluster.to_string(), why: "it has no uid".to_owned() };
         let owner = live.owner_ref(&()).ok_or_else(unusable)?;
-        let workload = connect(access, arguments, &cluster).await?;
+        let workload = patience.retry(|| connect(access, arguments, &cluster)).await?;
         Ok((Self { arguments, access, cluster, owner, wish, workload }, hands_off))
     }
 
     /// Why the cluster may not be touched by now, if so.
     pub async fn hands_off(&self) -> Result<Option<HandsOff>, Error> {
-        let live = read_cluster(self.access, &self.cluster).await?;
+        let patience = self.patience();
+        let live = patience.retry(|| read_cluster(self.access, &self.cluster)).await?;
         if live.uid().as_ref() != Some(&self.owner.uid) {
             return Ok(Some(HandsOff::Lost { state: "another one by now".to_owned() }));
         }
-        hands_off(self.access, &self.cluster, &live).await
+        patience.retry(|| hands_off(self.access, &self.cluster, &live)).await
+    }
+
+    /// How long an API may not answer: as long as a machine may take, whichever of the two it is.
+    pub fn patience(&self) -> Patience {
+        Patience::of(self.arguments.machine_timeout)
     }
 
     /// The machines in the cluster's namespace.

@@ -230,7 +230,7 @@ fn wanted(cluster: &NamespacedName, wait: &Wait) -> String {
         Wait::AtRest { .. } => format!("the control plane of {cluster} to be at rest"),
         Wait::Etcd { without, .. } => format!("etcd to do without {without}"),
         Wait::Released { .. } => format!("{cluster} to be released"),
-        Wait::Gone { machine } => format!("the machine {machine} to be gone"),
+        Wait::Gone { machine, .. } => format!("the machine {machine} to be gone"),
         Wait::PartGone { machine, part } => {
             format!("the {} {machine} of an earlier try to be gone", replacement::kind(*part))
         }

@@ -14,7 +14,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use windlass_api::condition::ConditionType;
 use windlass_api::kind::cluster_api::Machine as LiveMachine;
+use windlass_api::kind::condition;
 use windlass_api::name::{ClusterSecret, MachineName, NodeName};
 use windlass_plan::inventory::{EtcdMember, Machine, MachineState};
 use windlass_plan::roll::{self, HandsOff, Observed, Ownership, PartState, Parts, Preparation};
@@ -66,6 +68,20 @@ pub struct Machines {
     judged: Vec<Machine>,
 }
 
+impl Machines {
+    /// What those wait for that are being deleted: pods that do not leave, a budget that keeps them.
+    fn leaving(&self) -> BTreeMap<MachineName, String> {
+        let said = |machine: &LiveMachine| {
+            let conditions = machine.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+            let deleting = condition(conditions, ConditionType::Deleting.as_str())?;
+            let lines: Vec<&str> = deleting.message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+            (!lines.is_empty()).then(|| lines.join(" "))
+        };
+        let leaving = self.live.iter().filter(|(_, machine)| machine.metadata.deletion_timestamp.is_some());
+        leaving.filter_map(|(name, machine)| Some((name.clone(), said(machine)?))).collect()
+    }
+}
+
 /// What the workload cluster is prepared for.
 #[derive(Clone, Default)]
 struct Prepared {
@@ -97,7 +113,7 @@ impl<'a> Sight<'a> {
         self.touch = Some(touch.clone());
         let hands_off = touch.hands_off();
         if self.machines.is_none() {
-            self.machines = Some(list(attempt).await?);
+            self.machines = Some(attempt.patience().retry(|| list(attempt)).await?);
         }
         let machines = self.machines.as_ref().map(|machines| machines.judged.clone()).unwrap_or_default();
         if hands_off.is_none() && !roll::has_ended(&machines, attempt.arguments.upgrade_id) {
@@ -107,6 +123,7 @@ impl<'a> Sight<'a> {
         Ok(Observed {
             hands_off,
             machines,
+            leaving: self.machines.as_ref().map(Machines::leaving).unwrap_or_default(),
             parts: self.parts.clone(),
             etcd: self.etcd.clone().unwrap_or_else(|| Err("nobody has asked".to_owned())),
             certificates: self.certificates.clone().unwrap_or_default(),
@@ -118,7 +135,7 @@ impl<'a> Sight<'a> {
     async fn look_further(&mut self) -> Result<(), Error> {
         let attempt = self.attempt;
         if self.certificates.is_none() {
-            self.certificates = Some(owners(attempt).await?);
+            self.certificates = Some(attempt.patience().retry(|| owners(attempt)).await?);
         }
         if self.prepared.is_none() {
             let mut unprepared = kubelet::unprepared(attempt).await?;

@@ -24,7 +24,7 @@ use crate::observe::management;
 
 /// How long to leave an API alone that did not answer. A control plane of one machine does not answer while its second member
 /// of etcd starts.
-const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
+pub const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
 /// How often etcd is asked: it tells nobody when its members change.
 pub const ETCD_INTERVAL: Duration = Duration::from_secs(10);

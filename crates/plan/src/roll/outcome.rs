@@ -11,6 +11,9 @@ use crate::gate::Blocked;
 use crate::inventory::Milestone;
 use crate::step::Revision;
 
+/// What is said of something that is to go, and says nothing itself.
+pub(super) const STILL_THERE: &str = "it is still there";
+
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[must_use]
@@ -156,6 +159,8 @@ pub enum Wait {
     Gone {
         /// Which.
         machine: MachineName,
+        /// What it waits for, in words.
+        missing: String,
     },
     /// Whoever holds the cluster lets go of it. There is no end to this.
     Released {
@@ -177,7 +182,7 @@ impl Wait {
         match (self, other) {
             (Self::Healthy { machine: one, .. }, Self::Healthy { machine: another, .. })
             | (Self::Etcd { without: one, .. }, Self::Etcd { without: another, .. })
-            | (Self::Gone { machine: one }, Self::Gone { machine: another }) => one == another,
+            | (Self::Gone { machine: one, .. }, Self::Gone { machine: another, .. }) => one == another,
             (Self::AtRest { .. }, Self::AtRest { .. }) | (Self::Released { .. }, Self::Released { .. }) => true,
             (Self::PartGone { .. }, Self::PartGone { .. }) => self == other,
             (
@@ -204,8 +209,11 @@ impl Wait {
     /// What is missing, in words.
     pub fn missing(&self) -> &str {
         match self {
-            Self::Healthy { missing, .. } | Self::AtRest { missing } | Self::Etcd { missing, .. } => missing,
-            Self::Gone { .. } | Self::PartGone { .. } => "it is still there",
+            Self::Healthy { missing, .. }
+            | Self::AtRest { missing }
+            | Self::Etcd { missing, .. }
+            | Self::Gone { missing, .. } => missing,
+            Self::PartGone { .. } => STILL_THERE,
             Self::Released { by } => by,
         }
     }

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use windlass_api::name::MachineName;
 
 use super::decision::{later, patiently, waiting_since};
+use super::outcome::STILL_THERE;
 use super::row::Row;
 use super::{Failure, LAST_LOOK, Next, Part, PartState, Parts, RollInput, RollStep, Wait, etcd};
 use crate::gate::{self, Blocked, Gate, MemberChange};
@@ -212,7 +213,9 @@ fn not_the_others(machines: &[Machine], members: &[EtcdMember], leaving: &Machin
 fn delete(input: &RollInput, machine: &Machine) -> Next {
     let name = machine.name.clone();
     if matches!(machine.state, MachineState::Deleting { .. }) {
-        return patiently(input, Wait::Gone { machine: name });
+        let said = input.observed.leaving.get(&name);
+        let missing = said.cloned().unwrap_or_else(|| STILL_THERE.to_owned());
+        return patiently(input, Wait::Gone { machine: name, missing });
     }
     let step = RollStep::DeleteMachine { machine: name.clone(), expect: machine.revision.clone() };
     match gate::roll_step(input, &step) {

@@ -100,6 +100,7 @@ fn input(machines_text: &str, members_text: &str) -> RollInput {
         observed: Observed {
             hands_off: None,
             machines: machines(machines_text),
+            leaving: BTreeMap::new(),
             parts: BTreeMap::new(),
             etcd: Ok(members(members_text)),
             certificates: ClusterSecret::CERTIFICATES.map(|secret| (secret, Ownership::Cluster)).into(),
@@ -151,7 +152,8 @@ fn waited(wait: &Wait) -> String {
         Wait::AtRest { .. } => format!("for rest: {missing}"),
         Wait::Etcd { without, .. } => format!("for etcd without {without}: {missing}"),
         Wait::Released { by } => format!("for ever, held by {by}"),
-        Wait::Gone { machine } => format!("for {machine} to go"),
+        Wait::Gone { machine, .. } if missing == outcome::STILL_THERE => format!("for {machine} to go"),
+        Wait::Gone { machine, .. } => format!("for {machine} to go: {missing}"),
         Wait::PartGone { machine, part } => format!("for the {part:?} of {machine} to go"),
     }
 }

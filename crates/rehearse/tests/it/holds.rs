@@ -1,4 +1,5 @@
-//! Somebody holds a cluster in the middle of its update: nothing is touched, no attempt is used up, and it goes on afterwards.
+//! What costs no attempt: somebody holds a cluster in the middle of its update, or the management API does not answer for a
+//! while. Nothing is touched, and it goes on afterwards. What does cost one says why.
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Pod;
@@ -8,8 +9,8 @@ use serde_json::{Value, json};
 use windlass_rehearse::crash::Crashes;
 use windlass_rehearse::rehearsal::{Ended, Request, Verdict, hold};
 use windlass_runtime::virtual_time::run_virtual;
-use windlass_sim::actor::Actor;
-use windlass_sim::fault::{Action, Scenario, Span};
+use windlass_sim::actor::{Actor, Caller};
+use windlass_sim::fault::{Action, Fault, Place, Requests, Scenario, Span, When};
 use windlass_sim::world::{Settings, World};
 
 use crate::start::{self, SEED, TO};
@@ -99,4 +100,22 @@ fn whoever_pauses_the_cluster_or_what_it_was_made_for_is_heard() {
     let annotation = "the annotation cluster.x-k8s.io/paused of";
     check(start::one_and_one(), 60, CLUSTER, annotated, &format!("{annotation} Cluster/my-tkc"));
     check(start::one_and_one(), 60, WISH, annotated, &format!("{annotation} TanzuKubernetesCluster/my-tkc"));
+}
+
+#[test]
+fn a_management_api_that_does_not_answer_for_two_minutes_costs_no_attempt() {
+    // When the program begins, and when the new machine has come up and the old one is to go.
+    for after in [1, 170] {
+        let on = Requests { place: Some(Place::Management), ..Requests::default() }.by(Caller::Upgrader);
+        let refused = Fault::Refusal { on, code: 503, retry_after_seconds: None };
+        let when = When::between(Span::seconds(after), Span::seconds(after + 120));
+        let request = Request { faults: Scenario::default().and(refused, when), ..start::update() };
+        let Ended { rehearsal, world, .. } = hold(&start::one_and_one().world, &request, Crashes::none()).unwrap();
+        assert_eq!(rehearsal.verdict, Verdict::Reached { distribution: TO.into() }, "{rehearsal}");
+        assert!(rehearsal.violations.is_empty(), "{rehearsal}");
+        assert_eq!(rehearsal.machines.len(), 4, "two come and two go\n{rehearsal}");
+        let bitten = rehearsal.timeline.events.iter().any(|event| event.text.contains("F04: "));
+        let Attempts { failed, pods, said } = attempts(&world);
+        assert_eq!((bitten, failed, pods), (true, 0, 1), "{said}\n{rehearsal}");
+    }
 }

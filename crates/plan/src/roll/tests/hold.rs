@@ -26,6 +26,19 @@ fn a_cluster_that_is_paused_is_left_alone() {
 }
 
 #[test]
+fn a_machine_that_does_not_go_says_what_it_waits_for() {
+    let drains = |input: &mut RollInput| {
+        input.observed.leaving.insert("a".parse().unwrap(), "the budget web keeps the pod web-1".to_owned());
+    };
+    check_with("a~ b c a7", "b* c a7", drains, "wait 900s for a to go: the budget web keeps the pod web-1");
+    let for_long = |input: &mut RollInput| {
+        waiting(input, 15);
+        drains(input);
+    };
+    check_with("a~ b c a7", "b* c a7", for_long, "too late for a to go: the budget web keeps the pod web-1");
+}
+
+#[test]
 fn the_time_in_which_a_cluster_was_held_is_not_that_of_a_machine() {
     // It is two minutes old, and would have thirteen more.
     let released =

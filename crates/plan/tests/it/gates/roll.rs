@@ -69,6 +69,7 @@ fn input(machines: &str, members: &str) -> RollInput {
     let observed = Observed {
         hands_off: None,
         machines: machines.split_whitespace().map(machine).collect(),
+        leaving: BTreeMap::new(),
         parts: BTreeMap::new(),
         etcd: Ok((1..).zip(members.split_whitespace()).map(member).collect()),
         certificates: ClusterSecret::CERTIFICATES.map(|secret| (secret, Ownership::Cluster)).into(),

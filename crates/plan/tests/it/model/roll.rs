@@ -171,6 +171,7 @@ fn observed(era: &Era, state: &State, names: Names) -> Observed {
     Observed {
         hands_off: state.paused.then(|| HandsOff::Held { by: "paused".to_owned() }),
         machines,
+        leaving: BTreeMap::new(),
         parts,
         etcd: if state.answers { Ok(seen::members(era, state, names)) } else { Err("no route to host".to_owned()) },
         certificates: secrets.map(|secret| (secret, Ownership::Cluster)).collect(),
