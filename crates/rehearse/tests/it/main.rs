@@ -7,6 +7,7 @@ mod faults;
 mod gates;
 mod hops;
 mod late_role;
+mod matrix;
 mod releases;
 mod sameness;
 mod snapshots;
