@@ -5,5 +5,6 @@
 mod admission;
 mod cluster;
 mod execute;
+mod metrics;
 mod upgrader;
 mod world;

@@ -19,6 +19,10 @@ impl Handler for Admission {
     fn review(&self, review: Value) -> BoxFuture<'_, Result<Value, String>> {
         admission::review(&self.client, review).boxed()
     }
+
+    fn concerns(&self, object: Option<&Value>, old: Option<&Value>) -> bool {
+        admission::concerns(object, old)
+    }
 }
 
 /// Adds the webhook to a server. It changes nothing but the object, so dry runs ask it too.
