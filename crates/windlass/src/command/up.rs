@@ -2,20 +2,24 @@
 
 mod doors;
 mod keys;
+mod metrics;
 mod world;
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::Client;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use windlass_apiserver::listen::kubeconfig::{self, Kubeconfig};
 use windlass_apiserver::listen::tls::Authority;
 use windlass_apiserver::listen::{self, Limits, Listener, serve};
+use windlass_controller::metrics::Metrics;
 use windlass_sim::world as sim;
 
 use crate::error::{Exit, Explained, Failure, Kind};
@@ -53,6 +57,9 @@ pub struct Up {
     /// What goes wrong: a file of faults, of what people do, and of how much there is to make machines of
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
+    /// Serve metrics for Prometheus, on an address of this machine only; a free port without one
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
+    metrics: Option<SocketAddr>,
 }
 
 fn speed(text: &str) -> Result<NonZeroU32, String> {
@@ -81,7 +88,9 @@ impl Up {
         let authorities = Authorities::default();
         let doors = Listening::new(Handle::current(), authorities.clone());
         // It furnishes itself while the keys are made.
-        let mut world = Running::start(self.speed, scenario, doors, authorities).map_err(Error::Thread)?;
+        let counters = Arc::new(Metrics::default());
+        let world = Running::start(self.speed, scenario, doors, authorities, Arc::clone(&counters));
+        let mut world = world.map_err(Error::Thread)?;
         let authority = Authority::new(wall_now())?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
         let listener = Listener::bind(address, &authority, None, Limits::default()).await?;
@@ -97,6 +106,10 @@ impl Up {
         output::data(&format!("export KUBECONFIG={}", shell_word(text)))?;
         output::note(&format!("A management cluster listens on {}. Ctrl-C ends it.", listener.url()));
         output::note("In another terminal, try: windlass create cluster my-tkc --wait");
+        if let Some(address) = self.metrics {
+            let listener = metrics::listen(address).await?;
+            tokio::spawn(metrics::serve(listener, Client::new(management.clone(), "default"), counters));
+        }
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = serve(management, listener, async move {
             // It never sends: it is dropped to stop.
@@ -178,6 +191,8 @@ pub enum Error {
     #[error("the kubeconfig was written to {path:?}, which is not UTF-8 and cannot be printed")]
     PathText { path: PathBuf },
     #[error(transparent)]
+    Metrics(#[from] metrics::Error),
+    #[error(transparent)]
     Listen(#[from] listen::Error),
     #[error(transparent)]
     Kubeconfig(#[from] kubeconfig::Error),
@@ -186,7 +201,10 @@ pub enum Error {
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
-            Self::Path { .. } | Self::PathText { .. } | Self::Listen(listen::Error::NotLoopback { .. }) => Kind::User,
+            Self::Path { .. }
+            | Self::PathText { .. }
+            | Self::Metrics(_)
+            | Self::Listen(listen::Error::NotLoopback { .. }) => Kind::User,
             Self::Kubeconfig(error) => match error {
                 kubeconfig::Error::NotAPath { .. }
                 | kubeconfig::Error::NotAFile { .. }
@@ -216,6 +234,7 @@ impl Explained for Error {
                 Some("windlass up without --port, which takes a free one".to_owned())
             }
             Self::Listen(listen::Error::Clock { .. }) => Some("setting this machine's clock".to_owned()),
+            Self::Metrics(_) => Some("windlass up --metrics without an address, which takes a free port".to_owned()),
             Self::Scenario(error) => error.hint(),
             Self::Output(error) => error.hint(),
             Self::WorldEnded => Some("windlass up".to_owned()),

@@ -7,6 +7,7 @@ use std::thread;
 
 use tokio::sync::oneshot;
 use windlass_apiserver::ApiServer;
+use windlass_controller::metrics::Metrics;
 use windlass_plan::gate::Gates;
 use windlass_rehearse::assembly::{self, Assembly};
 use windlass_rehearse::crash::Crashes;
@@ -33,7 +34,13 @@ pub struct Running {
 
 impl Running {
     /// Starts it. Its time goes so many `times` as fast as ours; the times of the scenario are its own, from now on.
-    pub fn start(times: NonZeroU32, faults: Scenario, doors: Listening, keys: Authorities) -> io::Result<Self> {
+    pub fn start(
+        times: NonZeroU32,
+        faults: Scenario,
+        doors: Listening,
+        keys: Authorities,
+        metrics: Arc<Metrics>,
+    ) -> io::Result<Self> {
         let (became_ready, ready) = oneshot::channel();
         let (alive, ended) = oneshot::channel();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -43,7 +50,7 @@ impl Running {
         let body = move || {
             // Dropped when the thread ends, in whichever way: that is what it says.
             let _alive = alive;
-            run_paced(seed, now, times, |time| live(time, faults, doors, keys, became_ready, stopped))
+            run_paced(seed, now, times, |time| live(time, faults, doors, keys, metrics, became_ready, stopped))
         };
         thread::Builder::new().name("windlass-world".into()).spawn(body)?;
         Ok(Self { ready, ended, _stop: stop })
@@ -66,6 +73,7 @@ async fn live(
     faults: Scenario,
     doors: Listening,
     keys: Authorities,
+    metrics: Arc<Metrics>,
     ready: oneshot::Sender<Result<ApiServer, world::Error>>,
     stopped: oneshot::Receiver<()>,
 ) {
@@ -81,7 +89,7 @@ async fn live(
     };
     let settings =
         assembly::Settings { gates: Gates::all(), doors: Arc::new(doors), keys: Arc::new(keys), crashes, trace: None };
-    let assembly = Assembly::new(world, settings);
+    let assembly = Assembly::new(world, settings).counted_by(metrics);
     drop(ready.send(Ok(assembly.world().management().clone())));
     assembly
         .run(async {
