@@ -94,6 +94,17 @@ words! {
         Complete,
         /// A Job has used up its attempts.
         Failed,
+
+        /// The certificates and keys of a cluster are all there. Written on clusters that have an API.
+        SecretsIntact,
+        /// The packages of an update are as they should be, and well. This and the next three are on updates.
+        PackagesReady,
+        /// So is the control plane.
+        ControlPlaneReady,
+        /// So are the workers.
+        WorkersReady,
+        /// The update has done what it was begun for.
+        Succeeded,
     }
 }
 

@@ -29,6 +29,13 @@ pub trait Handler: Send + Sync {
     /// Takes an `AdmissionReview` with a request, and gives one with a response to the request's uid. An error means that no
     /// answer was to be had.
     fn review(&self, review: Value) -> BoxFuture<'_, Result<Value, String>>;
+
+    /// Whether there is anything to ask about a write, by the object and what it was before: the match conditions of a webhook.
+    /// The server answers this itself, also while whoever reviews cannot be reached.
+    fn concerns(&self, object: Option<&Value>, old: Option<&Value>) -> bool {
+        let _ = (object, old);
+        true
+    }
 }
 
 /// What a webhook wants to be asked about, and whom to ask.
@@ -263,7 +270,9 @@ impl Webhook {
 
     /// Whether the labels of the object and of its namespace are those that the webhook wants to be asked about.
     fn selects(&self, attributes: &Attributes<'_>, object: Option<&Value>, old: Option<&Value>) -> bool {
-        self.selects_namespace(attributes, object) && self.selects_object(object, old)
+        self.selects_namespace(attributes, object)
+            && self.selects_object(object, old)
+            && self.handler.concerns(object, old)
     }
 
     fn selects_namespace(&self, attributes: &Attributes<'_>, object: Option<&Value>) -> bool {

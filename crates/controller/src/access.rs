@@ -13,6 +13,8 @@ use windlass_runtime::chance::Seed;
 use windlass_runtime::clock::Clock;
 use windlass_runtime::trace::Trace;
 
+use crate::metrics::Metrics;
+
 /// What controllers are given. Cheap to clone.
 #[derive(Clone)]
 pub struct Access {
@@ -30,6 +32,8 @@ pub struct Access {
     pub gates: Gates,
     /// Where the event log of the runners goes.
     pub trace: Option<Arc<dyn Trace>>,
+    /// Where looks at clusters are counted.
+    pub metrics: Option<Arc<Metrics>>,
 }
 
 /// The way to workload clusters.

@@ -3,6 +3,7 @@
 //! It reads and answers, and changes nothing but the object in question: so a dry run is told the truth. It keeps out of the
 //! way of what needs no judging (status, deletion, finalizers), also when what it would have to read is not there.
 
+mod back;
 mod choice;
 mod lifetime;
 mod warning;
@@ -28,6 +29,16 @@ pub const OPERATIONS: [&str; 2] = ["CREATE", "UPDATE"];
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
+
+/// Whether a write changes anything that needs judging; the match condition of the webhook. Finalizers, labels and owners can so
+/// be changed, and an object can end, while nobody answers reviews.
+pub fn concerns(object: Option<&Value>, old: Option<&Value>) -> bool {
+    let (Some(object), Some(old)) = (object, old) else { return true };
+    let deleting = !object["metadata"]["deletionTimestamp"].is_null();
+    let resolved = object["spec"]["distribution"]["fullVersion"].is_string();
+    let settled = resolved && object["spec"] == old["spec"];
+    !(deleting || settled)
+}
 
 /// Answers an `AdmissionReview` of a mutating webhook. An error means that no answer is to be had.
 pub async fn review(client: &Client, review: Value) -> Result<Value, String> {

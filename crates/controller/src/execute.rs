@@ -10,10 +10,13 @@ pub(crate) mod write;
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use kube::Client;
 use kube::api::DynamicObject;
+use windlass_api::kind::cluster_update::StepOutcome;
 use windlass_api::name::NamespacedName;
 use windlass_plan::step::{Action, Place, Stage, Step};
+use windlass_runtime::clock::Clock;
 
 use crate::access::{KeyMaker, WorkloadCluster};
 pub use kinds::Kinds;
@@ -35,6 +38,8 @@ pub struct Executor<'a> {
     pub keys: &'a dyn KeyMaker,
     /// How kinds are called on the wire.
     pub kinds: &'a Kinds,
+    /// The time, for the record.
+    pub clock: &'a Clock,
     /// Is told what the management cluster answered to a write, so that caches can be waited for.
     pub wrote: &'a (dyn Fn(&DynamicObject) + Send + Sync),
 }
@@ -48,6 +53,29 @@ pub struct Executed {
     pub failures: Vec<StepFailure>,
     /// The world was not as planned for; it has to be observed again.
     pub outdated: bool,
+    /// Each of them that was begun, in order.
+    pub steps: Vec<ExecutedStep>,
+}
+
+/// A step that was begun, and what came of it.
+#[derive(Debug, Clone)]
+pub struct ExecutedStep {
+    /// Its stage.
+    pub stage: Stage,
+    /// What the object is to the cluster.
+    pub role: String,
+    /// `create`, `apply` or `delete`.
+    pub verb: &'static str,
+    /// The object, as `Kind/name`.
+    pub object: String,
+    /// When it was begun.
+    pub started: Timestamp,
+    /// When it was over.
+    pub finished: Timestamp,
+    /// What came of it.
+    pub outcome: StepOutcome,
+    /// Why it failed.
+    pub message: Option<String>,
 }
 
 /// A step that failed.
@@ -78,7 +106,10 @@ impl Executor<'_> {
             if broken.contains(&chain) {
                 continue;
             }
-            match self.step(step).await {
+            let started = self.clock.now();
+            let written = self.step(step).await;
+            executed.steps.push(self.begun(step, started, &written));
+            match written {
                 Ok(Written::Made) => executed.made += 1,
                 Ok(Written::Outdated) => {
                     executed.outdated = true;
@@ -91,6 +122,25 @@ impl Executor<'_> {
             }
         }
         executed
+    }
+
+    /// What is to be known of a step that is over.
+    fn begun(&self, step: &Step, started: Timestamp, written: &Result<Written, WriteError>) -> ExecutedStep {
+        let (outcome, message) = match written {
+            Ok(Written::Made) => (StepOutcome::Done, None),
+            Ok(Written::Outdated) => (StepOutcome::Outdated, None),
+            Err(error) => (StepOutcome::Failed, Some(error.to_string())),
+        };
+        ExecutedStep {
+            stage: step.stage,
+            role: step.role.clone(),
+            verb: step.action.verb(),
+            object: format!("{}/{}", step.action.kind(), step.action.name()),
+            started,
+            finished: self.clock.now(),
+            outcome,
+            message,
+        }
     }
 
     async fn step(&self, step: &Step) -> Result<Written, WriteError> {

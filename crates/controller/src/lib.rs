@@ -12,6 +12,7 @@
 pub mod access;
 pub mod admission;
 pub mod execute;
+pub mod metrics;
 pub mod observe;
 pub mod reconcile;
 pub mod record;

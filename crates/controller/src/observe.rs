@@ -3,6 +3,7 @@
 //! What cannot be read is a gap, and never something that is silently missing. No Secret's data is read, except the kubeconfig
 //! that is needed to talk to the workload cluster.
 
+pub(crate) mod attempts;
 pub(crate) mod management;
 mod secrets;
 pub(crate) mod workload;

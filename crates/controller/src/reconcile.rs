@@ -3,7 +3,7 @@
 //! One file per step; the client is used at the ends only. Nothing is kept in memory that a restart would miss.
 
 pub(crate) mod context;
-mod deletion;
+pub(crate) mod deletion;
 mod pace;
 pub mod preview;
 
@@ -113,6 +113,18 @@ pub(crate) enum Error {
     Record(#[from] record::RecordError),
 }
 
+impl Error {
+    /// What sort of thing failed, in a word: there are few of them, so that they can be counted.
+    fn category(&self) -> &'static str {
+        match self {
+            Self::Cluster { .. } => "cluster",
+            Self::Delete { .. } | Self::Remains { .. } => "deletion",
+            Self::Steps { source, .. } => source.category(),
+            Self::Record(_) => "record",
+        }
+    }
+}
+
 /// Runs the controllers until `stop`.
 pub async fn run(access: Access, stop: impl Future<Output = ()>) {
     let (runner, context) = assemble(access);
@@ -202,25 +214,35 @@ pub(crate) fn belongs_to(meta: &ObjectMeta, cluster: &TanzuKubernetesCluster) ->
 }
 
 async fn reconcile(cluster: Arc<TanzuKubernetesCluster>, ctx: Ctx<Context>) -> Result<Outcome, Error> {
+    let began = ctx.access.clock.now();
+    let outcome = advance(&cluster, &ctx).await;
+    if let Some(metrics) = &ctx.access.metrics {
+        let took = ctx.access.clock.now().duration_since(began);
+        metrics.looked(took, outcome.as_ref().err().map(Error::category));
+    }
+    outcome
+}
+
+async fn advance(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Outcome, Error> {
     // Decisions are made on what the caches say; on old news they would be wrong. A watch that has been silent for so long is
     // in trouble, and the runner's log says so.
     if !ctx.caught_up() {
         return Ok(Outcome::requeue_after(CATCHING_UP));
     }
     if cluster.metadata.deletion_timestamp.is_some() {
-        return deletion::advance(&ctx, &cluster).await;
+        return deletion::advance(ctx, cluster).await;
     }
-    if !has_finalizer(&cluster) {
-        set_finalizers(&ctx, &cluster, "hold", finalizers(&cluster).chain([FINALIZER.to_owned()]).collect()).await?;
+    if !has_finalizer(cluster) {
+        set_finalizers(ctx, cluster, "hold", finalizers(cluster).chain([FINALIZER.to_owned()]).collect()).await?;
         return Ok(Outcome::requeue_after(Duration::ZERO));
     }
-    let seen = ctx.caches.seen(&cluster);
+    let seen = ctx.caches.seen(cluster);
     if let Some(wait) = ctx.pace.wait(ctx.key(), &seen) {
         return Ok(Outcome::requeue_after(wait));
     }
     // A look that fails is not one to rest on.
     ctx.pace.hurry(ctx.key());
-    let again = look(&cluster, &ctx).await?;
+    let again = look(cluster, ctx).await?;
     if let Again::Unless { period } = again {
         ctx.pace.looked(ctx.key(), seen, period);
     }
@@ -253,7 +275,7 @@ async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Ag
     let target = match resolve::target(ctx, cluster, latest.as_deref()) {
         Ok(target) => target,
         Err(unresolved) => {
-            record::unresolved(ctx, cluster, &unresolved).await?;
+            record::unresolved(ctx, cluster, latest.as_deref(), &unresolved).await?;
             return Ok(Again::Unless { period: DRIFT });
         }
     };
@@ -268,7 +290,9 @@ async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Ag
     }
     let steps = if sound { planned.steps.as_slice() } else { &[] };
     let executed = execute(ctx, &input, workload.as_ref(), steps).await;
-    let recorded = Recorded { input: &input, planned: &planned, findings: &findings, executed: &executed };
+    let attempts = observe::attempts::latest(ctx, latest.as_deref(), input.inventory.control_plane.job.as_ref()).await;
+    let recorded =
+        Recorded { input: &input, planned: &planned, findings: &findings, executed: &executed, attempts: &attempts };
     record::outcome(ctx, cluster, latest.as_deref(), &recorded).await?;
     let again = when_to_look_again(&input.inventory, &planned, &executed);
     failed(executed, steps.len()).map_or(Ok(again), Err)
@@ -287,6 +311,7 @@ async fn execute(
         workload,
         keys: &*ctx.access.keys,
         kinds: &ctx.kinds,
+        clock: &ctx.access.clock,
         wrote: &|object| context::wrote(ctx, object),
     };
     executor.steps(steps).await

@@ -5,16 +5,20 @@
 mod cluster;
 mod condition;
 mod notice;
+mod steps;
 #[cfg(test)]
 mod tests;
 mod update;
+mod waits;
+
+pub(crate) use condition::moment;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Resource};
 use serde_json::json;
-use windlass_api::kind::cluster_update::{ClusterUpdate, ClusterUpdateSpec, ClusterUpdateStatus};
+use windlass_api::kind::cluster_update::{AttemptRecord, ClusterUpdate, ClusterUpdateSpec, ClusterUpdateStatus};
 use windlass_api::kind::tanzu::{TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
 use windlass_api::label;
 use windlass_plan::check::Finding;
@@ -25,6 +29,7 @@ use windlass_runtime::runner::Ctx;
 use crate::execute::{Executed, FIELD_MANAGER};
 use crate::reconcile::belongs_to;
 use crate::reconcile::context::Context;
+use crate::reconcile::deletion::Left;
 use crate::resolve::Unresolved;
 use crate::said::{is_already_exists, said, with_causes};
 
@@ -62,12 +67,13 @@ pub(crate) struct Recorded<'a> {
     pub planned: &'a Planned,
     pub findings: &'a [Finding],
     pub executed: &'a Executed,
+    pub attempts: &'a [AttemptRecord],
 }
 
 /// Makes the record of an update that begins. It is there before anything is written for the update, so that a restart finds
 /// out which one it was.
 pub(crate) async fn begin(ctx: &Ctx<Context>, tkc: &TanzuKubernetesCluster, begin: &Record) -> Result<(), RecordError> {
-    let Record::Begin { name, ordinal, id, from, to, envelope_digest } = begin else { return Ok(()) };
+    let Record::Begin { name, ordinal, id, from, to, envelope_digest, cause } = begin else { return Ok(()) };
     let cluster = tkc.metadata.name.clone().unwrap_or_default();
     let spec = ClusterUpdateSpec {
         cluster: cluster.clone(),
@@ -76,6 +82,7 @@ pub(crate) async fn begin(ctx: &Ctx<Context>, tkc: &TanzuKubernetesCluster, begi
         from: from.clone(),
         to: to.clone(),
         envelope_digest: envelope_digest.clone(),
+        cause: cause.clone(),
     };
     let mut update = ClusterUpdate::new(name.as_str(), spec);
     let labels = [(label::CLUSTER_NAME.name.to_owned(), cluster), label::UPDATE_ID.entry(id)];
@@ -112,7 +119,7 @@ pub(crate) async fn outcome(
         let status = update::status(&before, latest, recorded);
         if status != before {
             write_update(ctx, latest, &status).await?;
-            notices.extend(notice::of_update(latest, &before, &status));
+            notices.extend(tell_update(ctx, tkc, latest, &before, &status).await);
         }
         stage = status.stage;
     }
@@ -121,27 +128,52 @@ pub(crate) async fn outcome(
     // After steps that were made the next look comes at once, and knows what they have led to.
     let passing = recorded.executed.made > 0 && recorded.executed.failures.is_empty();
     let status = if passing && status.phase == before.phase { before.clone() } else { status };
-    let status = condition::dated(&before, status, recorded.input.now);
+    let status = cluster::dated(&before, status, recorded.input.now);
     write_cluster(ctx, tkc, &before, status, notices).await
 }
 
-/// Writes down why a cluster cannot even be planned for.
+/// Tells of an update on its own object what decides it. Returns all of it, to be told on the cluster's too.
+async fn tell_update(
+    ctx: &Context,
+    tkc: &TanzuKubernetesCluster,
+    update: &ClusterUpdate,
+    before: &ClusterUpdateStatus,
+    status: &ClusterUpdateStatus,
+) -> Vec<Notice> {
+    let notices = notice::of_update(update, before, status);
+    let regarding = update.object_ref(&());
+    for notice in notices.iter().filter(|notice| notice::decides(notice)) {
+        let notice = Notice { related: Some(tkc.object_ref(&())), ..notice.clone() };
+        publish(ctx, &regarding, &notice).await;
+    }
+    notices
+}
+
+/// Writes down why a cluster cannot even be planned for. An update that runs waits for that, too.
 pub(crate) async fn unresolved(
     ctx: &Ctx<Context>,
     tkc: &TanzuKubernetesCluster,
+    latest: Option<&ClusterUpdate>,
     why: &Unresolved,
 ) -> Result<(), RecordError> {
+    if let Some(latest) = latest {
+        let before = latest.status.clone().unwrap_or_default();
+        let status = update::unresolved(&before, why, ctx.access.clock.now());
+        if status != before {
+            write_update(ctx, latest, &status).await?;
+        }
+    }
     let before = tkc.status.clone().unwrap_or_default();
     let status = cluster::unresolved(&before, tkc, why);
-    let status = condition::dated(&before, status, ctx.access.clock.now());
+    let status = cluster::dated(&before, status, ctx.access.clock.now());
     write_cluster(ctx, tkc, &before, status, Vec::new()).await
 }
 
 /// Writes down what keeps a cluster that is being deleted.
-pub(crate) async fn deleting(ctx: &Ctx<Context>, tkc: &TanzuKubernetesCluster, left: &str) -> Result<(), RecordError> {
+pub(crate) async fn deleting(ctx: &Ctx<Context>, tkc: &TanzuKubernetesCluster, left: &Left) -> Result<(), RecordError> {
     let before = tkc.status.clone().unwrap_or_default();
-    let status = cluster::deleting(&before, tkc, left);
-    let status = condition::dated(&before, status, ctx.access.clock.now());
+    let now = ctx.access.clock.now();
+    let status = cluster::dated(&before, cluster::deleting(&before, tkc, left, now), now);
     write_cluster(ctx, tkc, &before, status, Vec::new()).await
 }
 
@@ -167,6 +199,7 @@ async fn write_cluster(
         let object = format!("the status of TanzuKubernetesCluster/{name}");
         ctx.wrote(&ctx.caches.tkcs, &written.map_err(RecordError::api("write", object))?);
         notices.extend(notice::of_cluster(before, &status));
+        notices.extend(notice::of_secrets(before, &status));
     }
     let regarding = tkc.object_ref(&());
     for notice in &notices {

@@ -165,7 +165,8 @@ pub(crate) fn target(
     latest: Option<&ClusterUpdate>,
 ) -> Result<Target, Unresolved> {
     let state = |update: &ClusterUpdate| update.status.as_ref().and_then(|status| status.state);
-    let unfinished = latest.filter(|update| state(update) != Some(UpdateState::Succeeded));
+    let has_ended = |state| matches!(state, Some(UpdateState::Succeeded | UpdateState::Aborted));
+    let unfinished = latest.filter(|update| !has_ended(state(update)));
     let version = match unfinished {
         Some(update) => Some(&update.spec.to.distribution),
         None => cluster.spec.distribution.full_version.as_ref(),

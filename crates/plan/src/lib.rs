@@ -30,3 +30,4 @@ pub mod resolve;
 pub mod roll;
 pub mod step;
 pub mod target;
+pub mod why;

@@ -4,6 +4,7 @@
 //! which the stages are asked; every reason not to go on is reported.
 
 mod case;
+mod cause;
 mod control_plane;
 mod creation;
 mod kubeadm_control_plane;
@@ -18,7 +19,7 @@ mod workload;
 
 use jiff::Timestamp;
 use serde::Serialize;
-use windlass_api::kind::cluster_update::UpdateEnd;
+use windlass_api::kind::cluster_update::{Cause, UpdateEnd};
 use windlass_api::name::{ObjectName, UpdateId};
 
 use crate::envelope::Envelope;
@@ -76,6 +77,8 @@ pub enum Record {
         to: UpdateEnd,
         /// The digest of the envelope.
         envelope_digest: String,
+        /// Why it begins.
+        cause: Cause,
     },
     /// The update goes on after it had failed: somebody deleted the Job that gave up, which says "try again". Its state is
     /// to be running again, under the same id, so that the next Job goes on where the last one stopped.

@@ -6,7 +6,7 @@ use windlass_api::kind::tanzu::Phase;
 use windlass_api::name::AddonName;
 use windlass_api::version::facts;
 
-use crate::gate::Blocked;
+use crate::gate::{self, Blocked};
 use crate::inventory::{UpdateRecordState, Waited};
 use crate::planner::{Case, Course};
 use crate::step::Stage;
@@ -22,8 +22,27 @@ pub struct Report {
     pub stages: Vec<StageReport>,
     /// Since when each thing is waited for that a stage waits for, as far as anybody remembers: each reason and object once.
     pub waiting: Vec<Waited>,
+    /// Whether the certificates and keys of the cluster are there.
+    pub secrets: Secrets,
     /// Rules that are known not to hold for a while, with the reason why that is tolerable.
     pub exemptions: Vec<String>,
+}
+
+/// Whether the certificates and keys of a cluster are there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Secrets {
+    /// The cluster is still being made, and they with it; or others see to them.
+    NotYet,
+    /// All of them are.
+    Intact,
+    /// One is not, and no machine could join any more.
+    Missing(Blocked),
+    /// They could not be looked at.
+    Unknown {
+        /// Why not.
+        why: String,
+    },
 }
 
 /// The whole in one word.
@@ -90,7 +109,13 @@ pub struct Wait {
 
 impl Report {
     pub(crate) fn new(case: &Case<'_>) -> Self {
-        Self { assessment: Assessment::Running, stages: Vec::new(), waiting: Vec::new(), exemptions: exemptions(case) }
+        Self {
+            assessment: Assessment::Running,
+            stages: Vec::new(),
+            waiting: Vec::new(),
+            secrets: secrets(case),
+            exemptions: exemptions(case),
+        }
     }
 
     /// Dates what the stages wait for. What was waited for at the last look has been waited for since then; what is new is
@@ -152,6 +177,18 @@ impl Report {
     pub fn current(&self) -> Option<&StageReport> {
         self.stages.iter().find(|stage| stage.state != StageState::Done)
     }
+}
+
+/// Of a cluster whose API has answered once: before that they are made, not missed.
+fn secrets(case: &Case<'_>) -> Secrets {
+    if !case.is_initialized() || case.target.drive != Drive::Machines {
+        return Secrets::NotYet;
+    }
+    let inventory = case.inventory;
+    if let Some(gap) = inventory.gaps.iter().find(|gap| gap.object.starts_with("Secret")) {
+        return Secrets::Unknown { why: format!("{}: {}", gap.object, gap.why) };
+    }
+    gate::certificates_present(&case.target.cluster.name, &inventory.secrets).map_or(Secrets::Intact, Secrets::Missing)
 }
 
 /// A reason and an object are one wait, whatever the sentence says by now.
@@ -219,7 +256,8 @@ mod tests {
     fn check(assessment: Assessment, stage: StageState, change: bool, before: Option<Phase>, phase: Phase) {
         let changes = if change { vec!["a line".to_owned()] } else { Vec::new() };
         let stage = StageReport { stage: Stage::Workers, state: stage, changes, blocked: Vec::new() };
-        let report = Report { assessment, stages: vec![stage], waiting: Vec::new(), exemptions: Vec::new() };
+        let (waiting, exemptions) = (Vec::new(), Vec::new());
+        let report = Report { assessment, stages: vec![stage], waiting, secrets: Secrets::Intact, exemptions };
         assert_eq!(report.phase(before), phase, "{assessment:?} {before:?}");
     }
 

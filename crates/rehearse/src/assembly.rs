@@ -15,6 +15,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use kube::Client;
 use windlass_controller::access::{Access, KeyMaker, Workloads};
+use windlass_controller::metrics::Metrics;
 use windlass_controller::reconcile;
 use windlass_plan::gate::Gates;
 use windlass_runtime::trace::Trace;
@@ -65,16 +66,23 @@ pub struct Assembly {
     world: World,
     settings: Settings,
     traffic: Traffic,
+    metrics: Option<Arc<Metrics>>,
 }
 
 impl Assembly {
     /// Puts Windlass on a World that has none yet: its webhook is added here, and once.
     pub fn new(world: World, settings: Settings) -> Self {
-        let assembly = Self { world, settings, traffic: Traffic::default() };
+        let assembly = Self { world, settings, traffic: Traffic::default(), metrics: None };
         let process = Crashes::none().process(Caller::Controllers);
         let faults = assembly.world.faults().clone();
         webhook::add(assembly.world.management(), assembly.client(&process), faults);
         assembly
+    }
+
+    /// The same, with its looks at clusters counted there.
+    #[must_use]
+    pub fn counted_by(self, metrics: Arc<Metrics>) -> Self {
+        Self { metrics: Some(metrics), ..self }
     }
 
     /// The World.
@@ -181,6 +189,7 @@ impl Assembly {
             seed: world.seed.child("controllers"),
             gates: self.settings.gates.clone(),
             trace: self.settings.trace.clone(),
+            metrics: self.metrics.clone(),
         }
     }
 

@@ -18,11 +18,12 @@ use super::Condition;
     category = "windlass",
     doc = "One update of a workload cluster: what it changes, how far it is, what it waits for, and how it ended.",
     printcolumn(name = "Cluster", type_ = "string", json_path = ".spec.cluster"),
-    printcolumn(name = "From", type_ = "string", json_path = ".spec.from.distribution"),
-    printcolumn(name = "To", type_ = "string", json_path = ".spec.to.distribution"),
+    printcolumn(name = "Change", type_ = "string", json_path = ".spec.cause.summary"),
     printcolumn(name = "Stage", type_ = "string", json_path = ".status.stage"),
     printcolumn(name = "State", type_ = "string", json_path = ".status.state"),
     printcolumn(name = "Waiting For", type_ = "string", json_path = ".status.waitingFor[0].message"),
+    printcolumn(name = "From", type_ = "string", json_path = ".spec.from.distribution", priority = 1),
+    printcolumn(name = "To", type_ = "string", json_path = ".spec.to.distribution", priority = 1),
     printcolumn(name = "Id", type_ = "string", json_path = ".spec.id", priority = 1),
     printcolumn(name = "Age", type_ = "date", json_path = ".metadata.creationTimestamp"),
     derive = "Default",
@@ -43,6 +44,52 @@ pub struct ClusterUpdateSpec {
     pub to: UpdateEnd,
     /// The digest of what the update may do.
     pub envelope_digest: String,
+    /// Why there is an update at all. The digest does not cover it: it is what was seen when the update began.
+    #[serde(default)]
+    pub cause: Cause,
+}
+
+/// Why there is an update: what differed when it began, and who asked for that.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Cause {
+    /// All of it in a line: `class best-effort-small -> best-effort-large (owner): 3 control-plane machines`.
+    #[serde(default)]
+    pub summary: String,
+    /// The fields that differed, those that replace machines first, and not all of them where there are many.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<ChangeRecord>,
+}
+
+/// A field that differed when an update began.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeRecord {
+    /// The stage in which it is changed.
+    pub stage: String,
+    /// What the object is to the cluster: `control-plane/0`, `workers/default`.
+    pub role: String,
+    /// The field.
+    pub field: String,
+    /// What it was; nothing if it was not there, or not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// What it is to be; nothing if it is not to be there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Who asked for it.
+    pub origin: ChangeOrigin,
+}
+
+/// Who asked for a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum ChangeOrigin {
+    /// Whoever owns the cluster.
+    Owner,
+    /// The release.
+    Release,
+    /// Nobody but this version of Windlass, which has other defaults.
+    Windlass,
 }
 
 /// One end of an update.
@@ -108,6 +155,12 @@ pub struct ClusterUpdateStatus {
     /// When each pool of workers that is not at rest last moved. A pool that stands still for too long fails the update.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub progress: Vec<PoolProgressRecord>,
+    /// What was written for it, in the order in which it was begun. Of very many the oldest are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<StepRecord>,
+    /// Each attempt to replace the control plane, in order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<AttemptRecord>,
     /// Facts that others can wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -122,6 +175,8 @@ pub enum UpdateState {
     Succeeded,
     /// It gave up; a person has to look.
     Failed,
+    /// Somebody called it off, and what it had made is gone again.
+    Aborted,
 }
 
 /// Something that an update waits for.
@@ -142,6 +197,70 @@ pub struct WaitingFor {
     /// What a person can do about it; nothing where waiting is all there is to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way_out: Option<String>,
+    /// What is behind it, each because of the next. The last is the cause, with what a person can do about it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub because: Vec<String>,
+    /// Until when it is waited for, as RFC 3339; nothing where there is no end to it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deadline: Option<String>,
+}
+
+/// Something that was written for an update.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StepRecord {
+    /// What the object is to the cluster, as in the envelope: `control-plane/Job`.
+    pub id: String,
+    /// The stage.
+    pub stage: String,
+    /// `create`, `apply` or `delete`.
+    pub verb: String,
+    /// The object, as `Kind/name`.
+    pub object: String,
+    /// When it was begun, as RFC 3339.
+    pub started_at: String,
+    /// When it was over, as RFC 3339; nothing while it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<String>,
+    /// What came of it; nothing while it goes on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<StepOutcome>,
+    /// Why it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub enum StepOutcome {
+    /// It was made, or found to be made already.
+    Done,
+    /// It could not be made.
+    Failed,
+    /// The world was not as it was planned for; it was planned anew.
+    Outdated,
+}
+
+/// An attempt to replace the control plane: a pod of the Job.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptRecord {
+    /// Which attempt of the update it is, from 1 on.
+    pub number: u32,
+    /// The pod.
+    pub pod: String,
+    /// When it began, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<String>,
+    /// When it ended, as RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<String>,
+    /// The exit code, when it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// What it said at its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
 }
 
 /// When a pool of workers last moved.

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Condition;
+use super::cluster_update::WaitingFor;
 
 /// What a workload cluster is asked to be.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -146,6 +147,9 @@ pub struct TanzuKubernetesClusterStatus {
     /// What the cluster waits for, in one line; nothing when it waits for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
+    /// All that it waits for and what is behind it, while no update is running: the record of an update has its own.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<WaitingFor>,
     /// The generation that all this was found out for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,

@@ -11,9 +11,10 @@ use windlass_api::kind::tanzu::{Machines, TanzuKubernetesCluster, Topology};
 use windlass_api::kind::virtual_machine::{VirtualMachineClass, VirtualMachineImage};
 use windlass_api::version::KubernetesVersion;
 use windlass_plan::release::Release;
-use windlass_plan::resolve::{self, Versioned};
+use windlass_plan::resolve::{self, Refusal, Versioned};
 use windlass_plan::target::Target;
 
+use super::back::Back;
 use super::{lifetime, warning};
 use crate::resolve::{Unresolved, distribution};
 use crate::said::{said, with_causes};
@@ -64,7 +65,8 @@ pub(super) async fn judge(
     before: Option<&TanzuKubernetesCluster>,
 ) -> Result<Verdict, Unknown> {
     let candidates = candidates(client).await?;
-    let release = match release(asked, before, &candidates) {
+    let back = Back::of(client, before).await?;
+    let release = match release(asked, before, &candidates, &back) {
         Ok(release) => release,
         Err(why) => return Ok(Verdict::Refused(why)),
     };
@@ -85,6 +87,8 @@ pub(super) async fn judge(
         return Ok(Verdict::Refused(why));
     }
     let workers_wait = target.kept_pools().next().is_some();
+    // Whoever goes back to what the machines have replaces none.
+    let before = before.filter(|_| !back.is_open_to(&target.release.distribution));
     let warnings = before.and_then(|before| warning::of(before, &complete, workers_wait)).into_iter().collect();
     Ok(Verdict::Accepted { full_version: resolved, warnings })
 }
@@ -100,17 +104,21 @@ fn release(
     asked: &TanzuKubernetesCluster,
     before: Option<&TanzuKubernetesCluster>,
     candidates: &[Candidate],
+    back: &Back,
 ) -> Result<Release, String> {
     let from = before.and_then(|before| before.spec.distribution.full_version.as_deref());
     // A version that is none was stored by somebody else; from there every way is open.
     let from: Option<KubernetesVersion> = from.and_then(|from| from.parse().ok());
     let found = resolve::requested(&asked.spec.distribution, from.as_ref(), candidates);
     let found = found.map_err(|refusal| refusal.to_string())?;
-    if let Some(from) = &from {
-        resolve::change(from, &found.version).map_err(|refusal| refusal.to_string())?;
+    let has_it = from.as_ref() == Some(&found.version) || back.is_open_to(&found.version);
+    if let Some(from) = from.filter(|_| !has_it) {
+        let name = asked.metadata.name.as_deref().unwrap_or_default();
+        let explained = |refusal: Refusal| back.explained(&refusal, &found.version, name);
+        resolve::change(&from, &found.version).map_err(explained)?;
     }
     // A cluster that has the release stays with the image that it has.
-    if from.as_ref() != Some(&found.version) {
+    if !has_it {
         let same = candidates.iter().filter(|candidate| candidate.version == found.version);
         let images: Vec<&str> = same.filter_map(|candidate| candidate.image.metadata.name.as_deref()).collect();
         if images.len() > 1 {

@@ -124,7 +124,8 @@ pub(super) fn update(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> O
         envelope_digest: live.spec.envelope_digest.clone(),
         state: match state {
             UpdateState::Running => UpdateRecordState::Running,
-            UpdateState::Succeeded => UpdateRecordState::Succeeded,
+            // After one that was given up, too, the next difference begins an update of its own.
+            UpdateState::Succeeded | UpdateState::Aborted => UpdateRecordState::Succeeded,
             UpdateState::Failed => UpdateRecordState::Failed,
         },
         waiting: waited(&live),

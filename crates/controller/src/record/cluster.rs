@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use windlass_api::kind::cluster_update::ClusterUpdate;
+use jiff::Timestamp;
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::{AddonPhase, AddonStatus, Phase, TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
 use windlass_api::name::AddonName;
 use windlass_plan::check::Severity;
@@ -10,11 +11,14 @@ use windlass_plan::gate::Blocked;
 use windlass_plan::inventory::{AddonObject, Node, Workload};
 use windlass_plan::planner::Record;
 use windlass_plan::release::AddonRelease;
-use windlass_plan::report::{Assessment, Report, StageReport, StageState};
+use windlass_plan::report::{Assessment, Report, Secrets, StageReport, StageState};
 use windlass_plan::step::Stage;
+use windlass_plan::why;
 
 use super::Recorded;
-use super::condition::{Waiting, conditions};
+use super::condition::{self, Waiting, conditions};
+use super::waits::waits;
+use crate::reconcile::deletion::Left;
 use crate::resolve::Unresolved;
 
 /// The status of a cluster that was planned for. The stage is the one that its update is at.
@@ -27,6 +31,7 @@ pub(super) fn status(
 ) -> TanzuKubernetesClusterStatus {
     let waiting = waiting(recorded, stage);
     let phase = match recorded.planned.report.phase(before.phase) {
+        Phase::Creating if given_up(recorded).is_some() => Phase::Failed,
         // Stages go by machines and packages; a node may be unwell, or a write fail, while all of them are done.
         Phase::Running if waiting.is_some() => Phase::Unhealthy,
         phase => phase,
@@ -38,8 +43,30 @@ pub(super) fn status(
         waiting_for: waiting.as_ref().map(|waiting| waiting.message.clone()),
         observed_generation: tkc.metadata.generation,
         addons: addons(before, recorded),
-        conditions: conditions(waiting.as_ref(), tkc.metadata.generation),
+        waits: if is_recorded_elsewhere(latest, recorded) { Vec::new() } else { waits(recorded) },
+        conditions: {
+            let mut conditions = conditions(waiting.as_ref(), tkc.metadata.generation);
+            conditions.extend(condition::secrets(&recorded.planned.report.secrets, tkc.metadata.generation));
+            conditions
+        },
     }
+}
+
+/// Whether there is an update whose record says what is waited for.
+fn is_recorded_elsewhere(latest: Option<&ClusterUpdate>, recorded: &Recorded<'_>) -> bool {
+    let state = |update: &ClusterUpdate| update.status.as_ref().and_then(|status| status.state);
+    let unfinished = latest.is_some_and(|update| matches!(state(update), None | Some(UpdateState::Running)));
+    unfinished && !matches!(recorded.planned.record, Some(Record::Succeeded))
+}
+
+/// The same status, with the time at which each condition last changed.
+pub(super) fn dated(
+    before: &TanzuKubernetesClusterStatus,
+    status: TanzuKubernetesClusterStatus,
+    now: Timestamp,
+) -> TanzuKubernetesClusterStatus {
+    let conditions = condition::dated(&before.conditions, status.conditions, now);
+    TanzuKubernetesClusterStatus { conditions, ..status }
 }
 
 /// What all machines have. While the cluster is being made it has not all of its machines, and so no version.
@@ -58,6 +85,7 @@ pub(super) fn unresolved(
     TanzuKubernetesClusterStatus {
         phase: Some(before.phase.unwrap_or(Phase::Creating)),
         waiting_for: Some(waiting.message.clone()),
+        waits: Vec::new(),
         observed_generation: tkc.metadata.generation,
         conditions: conditions(Some(&waiting), tkc.metadata.generation),
         ..before.clone()
@@ -68,13 +96,16 @@ pub(super) fn unresolved(
 pub(super) fn deleting(
     before: &TanzuKubernetesClusterStatus,
     tkc: &TanzuKubernetesCluster,
-    left: &str,
+    left: &Left,
+    now: Timestamp,
 ) -> TanzuKubernetesClusterStatus {
-    let message = format!("{left} is still there");
-    let waiting = Waiting { reason: "Deleting".to_owned(), message, stalled: false };
+    let why = left.why.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+    let message = format!("{} is still there{why}", left.object);
+    let waiting = Waiting { reason: "Deleting".to_owned(), message, stalled: left.is_stalled(now) };
     TanzuKubernetesClusterStatus {
         phase: Some(Phase::Deleting),
         waiting_for: Some(waiting.message.clone()),
+        waits: Vec::new(),
         observed_generation: tkc.metadata.generation,
         conditions: conditions(Some(&waiting), tkc.metadata.generation),
         ..before.clone()
@@ -94,6 +125,9 @@ fn waiting(recorded: &Recorded<'_>, stage: Option<&str>) -> Option<Waiting> {
         let message = format!("{}: {}", failure.role, failure.error);
         return Some(Waiting { reason: failure.error.category().to_owned(), message, stalled: false });
     }
+    if let Some(blocked) = given_up(recorded) {
+        return Some(Waiting { reason: blocked.reason().to_owned(), message: blocked.to_string(), stalled: true });
+    }
     let stalled = report.assessment == Assessment::UpdateFailed;
     let current = current(report, stage);
     if let Some(blocked) = current.and_then(|stage| stage.blocked.first()) {
@@ -104,6 +138,10 @@ fn waiting(recorded: &Recorded<'_>, stage: Option<&str>) -> Option<Waiting> {
         let message = format!("the stage {} goes on", stage.stage);
         return Some(Waiting { reason: "Progressing".to_owned(), message, stalled });
     }
+    if let Secrets::Missing(blocked) = &report.secrets {
+        let message = format!("{blocked}: {}", blocked.way_out());
+        return Some(Waiting { reason: blocked.reason().to_owned(), message, stalled: true });
+    }
     let unwell = nodes(recorded).iter().find(|node| !node.ready)?;
     let message = format!("Node/{} is not ready", unwell.name);
     Some(Waiting { reason: "NodeNotReady".to_owned(), message, stalled: false })
@@ -113,6 +151,11 @@ fn waiting(recorded: &Recorded<'_>, stage: Option<&str>) -> Option<Waiting> {
 fn is_stuck(recorded: &Recorded<'_>, blocked: &Blocked) -> bool {
     let since = recorded.planned.report.since(blocked).unwrap_or(recorded.input.now);
     blocked.patience().is_some_and(|patience| recorded.input.now.duration_since(since) >= patience)
+}
+
+/// What keeps a cluster from being made, if waiting for it will not help.
+fn given_up(recorded: &Recorded<'_>) -> Option<Blocked> {
+    why::creation_failed(&recorded.input.inventory, recorded.input.now)
 }
 
 /// The stage that a person would look at. Packages may be unwell for a moment while machines are replaced, and have to wait for

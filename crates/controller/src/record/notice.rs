@@ -1,14 +1,15 @@
 //! What people are told: what changed between two statuses.
 
 use kube::Resource;
-use windlass_api::condition::ConditionType;
-use windlass_api::kind::cluster_update::{ClusterUpdate, ClusterUpdateStatus, UpdateState};
+use windlass_api::condition::{ConditionStatus, ConditionType};
+use windlass_api::kind::cluster_update::{ClusterUpdate, ClusterUpdateStatus, StepOutcome, StepRecord, UpdateState};
 use windlass_api::kind::condition;
 use windlass_api::kind::tanzu::TanzuKubernetesClusterStatus;
 use windlass_plan::step::Stage;
 use windlass_runtime::events::{Kind, Notice};
 
 use super::condition::AS_ASKED;
+use super::steps::MACHINE;
 
 /// What people are warned of as soon as it is known: workers that do not get anywhere.
 const STUCK: [&str; 3] = ["DrainBlocked", "MachineFailed", "PoolStalled"];
@@ -30,7 +31,9 @@ pub(super) fn of_update(
     };
     let mut notices = Vec::new();
     if before.state.is_none() {
-        notices.push(tell(Kind::Normal, "UpdateBegan".into(), format!("{name}: {from} -> {to}")));
+        let summary = Some(&update.spec.cause.summary).filter(|summary| !summary.is_empty());
+        let change = summary.cloned().unwrap_or_else(|| format!("{from} -> {to}"));
+        notices.push(tell(Kind::Normal, "UpdateBegan".into(), format!("{name} began: {change}")));
     }
     for stage in Stage::ALL {
         let (was, is) = (Progress::of(before, stage), Progress::of(status, stage));
@@ -42,6 +45,10 @@ pub(super) fn of_update(
             notices.push(tell(Kind::Normal, format!("{word}Done"), format!("{name}: the stage {stage} is done")));
         }
     }
+    for step in replaced(before, status) {
+        let note = format!("{name}: {} has been replaced", step.object);
+        notices.push(tell(Kind::Normal, "MachineReplaced".into(), note));
+    }
     match status.state.filter(|state| Some(*state) != before.state) {
         Some(UpdateState::Succeeded) => {
             notices.push(tell(Kind::Normal, "UpdateSucceeded".into(), format!("{name}: the cluster has {to}")));
@@ -50,12 +57,50 @@ pub(super) fn of_update(
             let why = status.failure.as_deref().unwrap_or_default();
             notices.push(tell(Kind::Warning, "UpdateFailed".into(), format!("{name}: {why}")));
         }
+        Some(UpdateState::Aborted) => {
+            notices.push(tell(Kind::Warning, "UpdateAborted".into(), format!("{name}: the cluster keeps {from}")));
+        }
         Some(UpdateState::Running) if before.state.is_some() => {
             notices.push(tell(Kind::Normal, "UpdateResumed".into(), format!("{name}: tried again")));
         }
         Some(UpdateState::Running) | None => {}
     }
     notices
+}
+
+/// The machines of the control plane that have left since: their successors have taken their places.
+fn replaced<'s>(
+    before: &'s ClusterUpdateStatus,
+    status: &'s ClusterUpdateStatus,
+) -> impl Iterator<Item = &'s StepRecord> {
+    let left =
+        |step: &&StepRecord| step.id == MACHINE && step.verb == "delete" && step.outcome == Some(StepOutcome::Done);
+    let known = move |step: &StepRecord| before.steps.iter().filter(left).any(|known| known.object == step.object);
+    status.steps.iter().filter(left).filter(move |step| !known(step))
+}
+
+/// Whether a notice is about the whole of an update, and so is told on the update's own object too.
+pub(super) fn decides(notice: &Notice) -> bool {
+    notice.reason.starts_with("Update")
+}
+
+/// That a certificate is missing, when it was not before.
+pub(super) fn of_secrets(
+    before: &TanzuKubernetesClusterStatus,
+    status: &TanzuKubernetesClusterStatus,
+) -> Option<Notice> {
+    let lost = |status: &TanzuKubernetesClusterStatus| {
+        let intact = ConditionType::SecretsIntact.among(&status.conditions)?;
+        (intact.status == ConditionStatus::False.as_str()).then(|| intact.message.clone())
+    };
+    let note = lost(status).filter(|_| lost(before).is_none())?;
+    Some(Notice {
+        kind: Kind::Warning,
+        reason: "SecretsLost".to_owned(),
+        action: "Observe".to_owned(),
+        note,
+        related: None,
+    })
 }
 
 /// How far a stage is.

@@ -1,22 +1,26 @@
 use jiff::Timestamp;
 use serde_json::json;
 use windlass_api::kind::cluster_update::{
-    ClusterUpdate, ClusterUpdateSpec, ClusterUpdateStatus, UpdateEnd, UpdateState,
+    ClusterUpdate, ClusterUpdateSpec, ClusterUpdateStatus, StepOutcome, StepRecord, UpdateEnd, UpdateState,
 };
+use windlass_api::kind::is_true;
 use windlass_api::kind::tanzu::{AddonPhase, Phase, TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
+use windlass_api::name::{NameLimit, NodeName, replacement_name};
 use windlass_plan::check::{Finding, Severity};
 use windlass_plan::gate::{Blocked, Gates};
 use windlass_plan::inventory::{
-    ClusterState, ControlPlane, Inventory, UpdateRecord, UpdateRecordState, Waited, Workload,
+    ClusterState, ControlPlane, Inventory, Machine, MachineState, Milestone, UpdateRecord, UpdateRecordState, Waited,
+    Workload,
 };
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::release::Release;
-use windlass_plan::report::{Assessment, StageReport, StageState};
-use windlass_plan::step::Stage;
+use windlass_plan::report::{Assessment, Secrets, StageReport, StageState};
+use windlass_plan::step::{Revision, Stage};
 use windlass_plan::target::Target;
+use windlass_runtime::events::Kind;
 
-use super::{Recorded, cluster, condition, notice, update};
-use crate::execute::Executed;
+use super::{Recorded, cluster, notice, update};
+use crate::execute::{Executed, ExecutedStep};
 
 const BEGAN: &str = "2026-01-01T00:00:00Z";
 const LATER: &str = "2026-01-01T00:10:00Z";
@@ -65,7 +69,8 @@ fn at(now: &str, before: &ClusterUpdateStatus, states: [StageState; 3], record: 
         .map(|(stage, state)| StageReport { stage, state, changes: vec![], blocked: vec![] })
         .collect();
     planned.record = record;
-    let recorded = Recorded { input: &input, planned: &planned, findings: &[], executed: &Executed::default() };
+    let recorded =
+        Recorded { input: &input, planned: &planned, findings: &[], executed: &Executed::default(), attempts: &[] };
     update::status(before, &ClusterUpdate::new("my-tkc-1", ClusterUpdateSpec::default()), &recorded)
 }
 
@@ -138,9 +143,10 @@ fn assessed(
         stage.blocked = blocked.to_vec();
         stage.changes.clear();
     }
-    let recorded = Recorded { input: &input, planned: &planned, findings: &[], executed: &Executed::default() };
+    let recorded =
+        Recorded { input: &input, planned: &planned, findings: &[], executed: &Executed::default(), attempts: &[] };
     let status = cluster::status(before, &tkc(), None, None, &recorded);
-    condition::dated(before, status, input.now)
+    cluster::dated(before, status, input.now)
 }
 
 #[test]
@@ -183,18 +189,10 @@ fn waiting(now: &str, before: &ClusterUpdateStatus, findings: &[Finding]) -> Clu
         object: waiting.object.clone(),
         since: waiting.since.as_ref().unwrap().parse().unwrap(),
     });
-    input.inventory.update = Some(UpdateRecord {
-        name: "my-tkc-1".parse().unwrap(),
-        ordinal: 1,
-        id: "1".parse().unwrap(),
-        from: UpdateEnd::default(),
-        envelope_digest: planned.envelope.digest(),
-        state: UpdateRecordState::Running,
-        waiting: known.collect(),
-        progress: vec![],
-    });
+    input.inventory.update = Some(UpdateRecord { waiting: known.collect(), ..update_record(&planned) });
     planned.report = plan(&input).report;
-    let recorded = Recorded { input: &input, planned: &planned, findings, executed: &Executed::default() };
+    let recorded =
+        Recorded { input: &input, planned: &planned, findings, executed: &Executed::default(), attempts: &[] };
     update::status(before, &ClusterUpdate::new("my-tkc-1", ClusterUpdateSpec::default()), &recorded)
 }
 
@@ -215,4 +213,144 @@ fn an_update_says_since_when_it_waits_and_says_it_once() {
     let both = waiting(LATER, &first, &[objection, another]);
     let since: Vec<&str> = both.waiting_for.iter().take(2).filter_map(|waiting| waiting.since.as_deref()).collect();
     assert_eq!(since, [BEGAN, LATER]);
+}
+
+#[test]
+fn a_certificate_that_is_missing_is_a_condition_and_a_warning_of_its_own() {
+    let (input, mut planned) = planned(LATER);
+    planned.report.assessment = Assessment::Running;
+    planned.report.stages.iter_mut().for_each(|stage| (stage.state, stage.blocked) = (StageState::Done, vec![]));
+    let of = |secrets: Secrets, before: &TanzuKubernetesClusterStatus| {
+        let mut planned = planned.clone();
+        planned.report.secrets = secrets;
+        let recorded =
+            Recorded { input: &input, planned: &planned, findings: &[], executed: &Executed::default(), attempts: &[] };
+        cluster::dated(before, cluster::status(before, &tkc(), None, None, &recorded), input.now)
+    };
+    let intact = of(Secrets::Intact, &TanzuKubernetesClusterStatus::default());
+    assert!(is_true(&intact.conditions, "SecretsIntact") && is_true(&intact.conditions, "Ready"));
+    assert_eq!(intact.phase, Some(Phase::Running));
+
+    let missing = Blocked::CertificateMissing { secret: "my-tkc-ca".parse().unwrap() };
+    let lost = of(Secrets::Missing(missing), &intact);
+    let says = "Secret my-tkc-ca is missing: windlass secrets recover my-tkc; a new one would not fit";
+    assert_eq!((lost.phase, lost.waiting_for.as_deref()), (Some(Phase::Unhealthy), Some(says)));
+    assert!(!is_true(&lost.conditions, "SecretsIntact") && is_true(&lost.conditions, "Stalled"));
+    assert_eq!(lost.waits.last().map(|wait| wait.object.as_str()), Some("Secret/my-tkc-ca"));
+    let told = notice::of_secrets(&intact, &lost).unwrap();
+    assert_eq!((told.reason.as_str(), told.note.as_str(), told.kind), ("SecretsLost", says, Kind::Warning));
+    assert_eq!(notice::of_secrets(&lost, &lost), None, "it is said once");
+
+    let unknown = of(Secrets::Unknown { why: "Secrets of default/my-tkc: forbidden".into() }, &intact);
+    let condition = windlass_api::kind::condition(&unknown.conditions, "SecretsIntact").unwrap();
+    assert_eq!((condition.status.as_str(), unknown.phase), ("Unknown", Some(Phase::Running)));
+}
+
+/// An update of which these steps were made now, with these machines in the control plane.
+fn stepped(
+    now: &str,
+    before: &ClusterUpdateStatus,
+    made: &[ExecutedStep],
+    machines: &[Machine],
+) -> ClusterUpdateStatus {
+    let (mut input, planned) = planned(now);
+    input.inventory.control_plane.machines = machines.to_vec();
+    input.inventory.update = Some(update_record(&planned));
+    let executed = Executed { steps: made.to_vec(), ..Executed::default() };
+    let recorded = Recorded { input: &input, planned: &planned, findings: &[], executed: &executed, attempts: &[] };
+    update::status(before, &ClusterUpdate::new("my-tkc-1", ClusterUpdateSpec::default()), &recorded)
+}
+
+fn update_record(planned: &Planned) -> UpdateRecord {
+    UpdateRecord {
+        name: "my-tkc-1".parse().unwrap(),
+        ordinal: 1,
+        id: "1".parse().unwrap(),
+        from: UpdateEnd::default(),
+        envelope_digest: planned.envelope.digest(),
+        state: UpdateRecordState::Running,
+        waiting: vec![],
+        progress: vec![],
+    }
+}
+
+fn machine(name: &str, base: &str, state: MachineState) -> Machine {
+    Machine {
+        name: name.parse().unwrap(),
+        revision: Revision { uid: "u".parse().unwrap(), resource_version: "1".into() },
+        base: Some(base.parse().unwrap()),
+        update: None,
+        created: BEGAN.parse().unwrap(),
+        version: "v1.16.7+vmware.1".parse().unwrap(),
+        image: None,
+        class: None,
+        storage_class: None,
+        state,
+    }
+}
+
+#[test]
+fn steps_are_on_record_once_each_those_of_the_job_too() {
+    let step = |outcome: StepOutcome, message: Option<&str>| ExecutedStep {
+        stage: Stage::Packages,
+        role: "addon/coredns/Deployment".into(),
+        verb: "apply",
+        object: "Deployment/coredns".into(),
+        started: BEGAN.parse().unwrap(),
+        finished: BEGAN.parse().unwrap(),
+        outcome,
+        message: message.map(str::to_owned),
+    };
+    let shown = |status: &ClusterUpdateStatus| {
+        let one = |it: &StepRecord| format!("{} {} {:?} {}", it.verb, it.object, it.outcome, it.finished_at.is_some());
+        status.steps.iter().map(one).collect::<Vec<_>>()
+    };
+    let failed = stepped(BEGAN, &ClusterUpdateStatus::default(), &[step(StepOutcome::Failed, Some("refused"))], &[]);
+    assert_eq!(shown(&failed), ["apply Deployment/coredns Some(Failed) true"]);
+    let again = stepped(LATER, &failed, &[step(StepOutcome::Failed, Some("refused"))], &[]);
+    assert_eq!(again.steps, failed.steps, "the same again is nothing new");
+    let done = stepped(LATER, &failed, &[step(StepOutcome::Done, None)], &[]);
+    assert_eq!(shown(&done), ["apply Deployment/coredns Some(Done) true"]);
+
+    let new = replacement_name(&"cp-0".parse().unwrap(), "1".parse().unwrap(), NameLimit::LabelValue);
+    let joining = machine(new.as_str(), "cp-0", MachineState::Joining { awaits: Milestone::Node });
+    let old = |state| machine("cp-0", "cp-0", state);
+    let node = || NodeName::new("n").unwrap();
+    let rolling = stepped(LATER, &done, &[], &[joining.clone(), old(MachineState::Ready { node: node() })]);
+    assert_eq!(shown(&rolling)[1..], [format!("create Machine/{new} None false")]);
+    let ready = Machine { state: MachineState::Ready { node: node() }, ..joining };
+    let leaving = stepped(LATER, &rolling, &[], &[ready.clone(), old(MachineState::Deleting { node: None })]);
+    assert_eq!(
+        shown(&leaving)[1..],
+        [format!("create Machine/{new} Some(Done) true"), "delete Machine/cp-0 None false".to_owned()]
+    );
+    let gone = stepped(LATER, &leaving, &[], &[ready]);
+    assert_eq!(shown(&gone)[2], "delete Machine/cp-0 Some(Done) true");
+    let update = ClusterUpdate::new("my-tkc-1", ClusterUpdateSpec::default());
+    let told = notice::of_update(&update, &leaving, &gone);
+    let notes: Vec<&str> = told.iter().map(|notice| notice.note.as_str()).collect();
+    assert_eq!(notes, ["my-tkc-1: Machine/cp-0 has been replaced"]);
+}
+
+#[test]
+fn an_update_has_facts_that_others_can_wait_for() {
+    use StageState::{Done, Failed, Ready, Waiting};
+    let facts = |status: &ClusterUpdateStatus| {
+        status.conditions.iter().map(|it| format!("{}={}", it.type_, it.status)).collect::<Vec<_>>().join(" ")
+    };
+    let running = at(BEGAN, &ClusterUpdateStatus::default(), [Done, Ready, Waiting], None);
+    assert_eq!(
+        facts(&running),
+        "PackagesReady=True ControlPlaneReady=False WorkersReady=False Stalled=False Succeeded=Unknown"
+    );
+    let gave_up = Record::Failed { message: "four attempts".into() };
+    let failed = at(LATER, &running, [Done, Failed, Waiting], Some(gave_up));
+    assert!(facts(&failed).ends_with("Stalled=True Succeeded=False"), "{}", facts(&failed));
+    let succeeded = at(LATER, &running, [Done; 3], Some(Record::Succeeded));
+    assert_eq!(
+        facts(&succeeded),
+        "PackagesReady=True ControlPlaneReady=True WorkersReady=True Stalled=False Succeeded=True"
+    );
+    let since: Vec<&str> = succeeded.conditions.iter().map(|it| it.last_transition_time.as_str()).collect();
+    assert_eq!(since, [BEGAN, LATER, LATER, BEGAN, LATER]);
 }

@@ -1,5 +1,8 @@
 //! The status of an update's record.
 
+use jiff::Timestamp;
+use windlass_api::condition::{ConditionStatus, ConditionType};
+use windlass_api::kind::Condition;
 use windlass_api::kind::cluster_update::{
     ClusterUpdate, ClusterUpdateStatus, PoolProgressRecord, StageRecord, UpdateState, WaitingFor,
 };
@@ -8,9 +11,13 @@ use windlass_plan::check::Severity;
 use windlass_plan::inventory::Pool;
 use windlass_plan::planner::Record;
 use windlass_plan::report::{Report, StageReport, StageState};
+use windlass_plan::step::Stage;
 
 use super::Recorded;
-use super::condition::moment;
+use super::condition::{self, moment};
+use super::steps::steps;
+use super::waits::waits;
+use crate::resolve::Unresolved;
 
 /// What the record says from now on. One that has ended says what it said, unless it is resumed.
 pub(super) fn status(
@@ -20,7 +27,7 @@ pub(super) fn status(
 ) -> ClusterUpdateStatus {
     let record = recorded.planned.record.as_ref();
     let resumed = matches!(record, Some(Record::Resumed));
-    let ended = matches!(before.state, Some(UpdateState::Succeeded | UpdateState::Failed));
+    let ended = matches!(before.state, Some(UpdateState::Succeeded | UpdateState::Failed | UpdateState::Aborted));
     if ended && !resumed {
         return before.clone();
     }
@@ -36,13 +43,19 @@ pub(super) fn status(
     ClusterUpdateStatus {
         state: Some(state),
         stage: at_stage(before, report, &stages),
-        waiting_for: if state == UpdateState::Succeeded { Vec::new() } else { waiting_for(recorded) },
+        waiting_for: if state == UpdateState::Succeeded { Vec::new() } else { waits(recorded) },
         stages,
         started_at: Some(before.started_at.clone().unwrap_or(created)),
         finished_at: (state != UpdateState::Running).then_some(now),
-        failure,
+        failure: failure.clone(),
+        steps: steps(&before.steps, recorded),
         progress: if state == UpdateState::Succeeded { Vec::new() } else { progress(recorded) },
-        conditions: before.conditions.clone(),
+        attempts: recorded.attempts.to_vec(),
+        conditions: condition::dated(
+            &before.conditions,
+            conditions(state, failure.as_deref(), recorded),
+            recorded.input.now,
+        ),
     }
 }
 
@@ -56,6 +69,62 @@ fn progress(recorded: &Recorded<'_>) -> Vec<PoolProgressRecord> {
         moved_at: moment(pool.moved_at.unwrap_or(input.now)),
     };
     unrest.map(record).collect()
+}
+
+/// What an update says whose release cannot be had any more.
+pub(super) fn unresolved(before: &ClusterUpdateStatus, why: &Unresolved, now: Timestamp) -> ClusterUpdateStatus {
+    if matches!(before.state, Some(UpdateState::Succeeded | UpdateState::Failed | UpdateState::Aborted)) {
+        return before.clone();
+    }
+    let (reason, object) = (why.reason(), "VirtualMachineImage");
+    let known = before.waiting_for.iter().find(|waiting| waiting.reason == reason && waiting.object == object);
+    let waiting = WaitingFor {
+        stage: before.stage.clone().unwrap_or_default(),
+        reason: reason.to_owned(),
+        object: object.to_owned(),
+        message: why.to_string(),
+        since: known.and_then(|known| known.since.clone()).or_else(|| Some(moment(now))),
+        because: vec![why.to_string()],
+        ..WaitingFor::default()
+    };
+    ClusterUpdateStatus { waiting_for: vec![waiting], ..before.clone() }
+}
+
+/// The facts that others can wait for, not dated yet.
+fn conditions(state: UpdateState, failure: Option<&str>, recorded: &Recorded<'_>) -> Vec<Condition> {
+    let report = &recorded.planned.report;
+    let of_stage = |stage: &StageReport| {
+        let type_ = match stage.stage {
+            Stage::Packages => ConditionType::PackagesReady,
+            Stage::ControlPlane => ConditionType::ControlPlaneReady,
+            Stage::Workers => ConditionType::WorkersReady,
+        };
+        let blocked = stage.blocked.first();
+        let why = blocked.map(|blocked| (blocked.reason(), blocked.to_string()));
+        match (stage.state, why) {
+            (StageState::Done, _) => condition::of(type_, ConditionStatus::True, None, ("Done", "")),
+            (_, Some((reason, message))) => condition::of(type_, ConditionStatus::False, None, (reason, &message)),
+            (_, None) => condition::of(type_, ConditionStatus::False, None, ("Progressing", "")),
+        }
+    };
+    let failure = failure.unwrap_or_default();
+    let refused = recorded.findings.iter().find(|finding| finding.severity == Severity::Fatal);
+    let stalled = match state {
+        UpdateState::Failed => Some(("Failed", failure)),
+        UpdateState::Running | UpdateState::Succeeded | UpdateState::Aborted => {
+            refused.map(|finding| ("PlanRefused", finding.message.as_str()))
+        }
+    };
+    let (status, reason) = match state {
+        UpdateState::Running => (ConditionStatus::Unknown, "Running"),
+        UpdateState::Succeeded => (ConditionStatus::True, "Succeeded"),
+        UpdateState::Failed => (ConditionStatus::False, "Failed"),
+        UpdateState::Aborted => (ConditionStatus::False, "Aborted"),
+    };
+    let mut conditions: Vec<Condition> = report.stages.iter().map(of_stage).collect();
+    conditions.push(condition::stalled(stalled, None));
+    conditions.push(condition::of(ConditionType::Succeeded, status, None, (reason, failure)));
+    conditions
 }
 
 /// The stage that is worked on: the furthest that has begun and not ended. An earlier one may be unwell for a while whenever a
@@ -88,47 +157,4 @@ fn timed(before: &ClusterUpdateStatus, report: &StageReport, now: &str) -> Stage
         StageState::Done | StageState::Waiting => {}
     }
     StageRecord { stage: report.stage.as_str().to_owned(), started_at, finished_at }
-}
-
-/// All that the update waits for: what the checker objects to, what could not be written, and what the gates say.
-fn waiting_for(recorded: &Recorded<'_>) -> Vec<WaitingFor> {
-    let current = recorded.planned.report.current().map_or("", |stage| stage.stage.as_str());
-    let fatal = recorded.findings.iter().filter(|finding| finding.severity == Severity::Fatal);
-    let objections = fatal.map(|finding| WaitingFor {
-        stage: current.to_owned(),
-        reason: finding.id.clone(),
-        object: finding.object.clone(),
-        message: finding.message.clone(),
-        since: Some(since(recorded, &finding.id, &finding.object)),
-        way_out: None,
-    });
-    let failures = recorded.executed.failures.iter().map(|failure| WaitingFor {
-        stage: failure.stage.as_str().to_owned(),
-        reason: failure.error.category().to_owned(),
-        object: failure.role.clone(),
-        message: failure.error.to_string(),
-        since: Some(since(recorded, failure.error.category(), &failure.role)),
-        way_out: None,
-    });
-    let report = &recorded.planned.report;
-    let blocked = report.stages.iter().flat_map(|stage| {
-        report.waits(stage).into_iter().map(|wait| WaitingFor {
-            stage: stage.stage.as_str().to_owned(),
-            reason: wait.reason.to_owned(),
-            object: wait.object,
-            message: wait.message,
-            since: wait.since.map(moment),
-            way_out: wait.way_out,
-        })
-    });
-    objections.chain(failures).chain(blocked).collect()
-}
-
-/// Since when an objection or a failure is waited out: since the look that first recorded it. What gates say is dated by
-/// whoever planned.
-fn since(recorded: &Recorded<'_>, reason: &str, object: &str) -> String {
-    let input = recorded.input;
-    let mut waited = input.inventory.update.iter().flat_map(|update| &update.waiting);
-    let known = waited.find(|waited| waited.reason == reason && waited.object == object);
-    moment(known.map_or(input.now, |waited| waited.since))
 }

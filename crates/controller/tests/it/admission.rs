@@ -10,11 +10,12 @@ use kube::{Api, Client};
 use serde_json::{Value, json};
 use windlass_api::annotation;
 use windlass_api::kind::cluster_api::{Cluster, Machine};
+use windlass_api::kind::cluster_update::{ClusterUpdate, ClusterUpdateSpec, UpdateEnd};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
 use windlass_apiserver::admission::{FailurePolicy, Handler, Rule, Scope, Webhook};
 use windlass_apiserver::selector::label::LabelSelector;
-use windlass_controller::admission::{GROUP, NAME, OPERATIONS, RESOURCE, VERSION, review};
+use windlass_controller::admission::{GROUP, NAME, OPERATIONS, RESOURCE, VERSION, concerns, review};
 use windlass_sim::world::World;
 
 use crate::world::{api, create, in_world, read, tkc};
@@ -28,10 +29,31 @@ impl Handler for Reviewer {
     fn review(&self, question: Value) -> BoxFuture<'_, Result<Value, String>> {
         review(&self.0, question).boxed()
     }
+
+    fn concerns(&self, object: Option<&Value>, old: Option<&Value>) -> bool {
+        concerns(object, old)
+    }
+}
+
+/// A webhook that nobody answers for.
+struct Down;
+
+impl Handler for Down {
+    fn review(&self, _: Value) -> BoxFuture<'_, Result<Value, String>> {
+        async { Err("connection refused".to_owned()) }.boxed()
+    }
+
+    fn concerns(&self, object: Option<&Value>, old: Option<&Value>) -> bool {
+        concerns(object, old)
+    }
 }
 
 /// Puts our webhook in front of the management API.
 fn guard(world: &World) -> Client {
+    answered_by(world, Arc::new(Reviewer(world.client())))
+}
+
+fn answered_by(world: &World, handler: Arc<dyn Handler>) -> Client {
     let all = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
     world.management().admission().add_mutating(Webhook {
         name: NAME.into(),
@@ -47,7 +69,7 @@ fn guard(world: &World) -> Client {
         failure: FailurePolicy::Fail,
         reinvoke: false,
         side_effects: false,
-        handler: Arc::new(Reviewer(world.client())),
+        handler,
     });
     world.client()
 }
@@ -229,6 +251,42 @@ fn a_version_of_two_images_is_refused_to_whoever_does_not_have_it() {
 }
 
 #[test]
+fn what_has_not_begun_can_be_taken_back() {
+    in_world(|world| async move {
+        let client = guard(&world);
+        created(&client, &tkc(None, Some(V15))).await.unwrap();
+        let clusters = api::<TanzuKubernetesCluster>(&client);
+        let has = Patch::Merge(json!({"status": {"version": V15}}));
+        clusters.patch_status("my-tkc", &PatchParams::default(), &has).await.unwrap();
+        patched(&client, version("v1.16.7")).await.unwrap();
+        assert_eq!(full_version(patched(&client, version("v1.15.5")).await).unwrap(), V15, "nothing has begun");
+
+        patched(&client, version("v1.16.7")).await.unwrap();
+        let end = |version: &str| UpdateEnd { distribution: version.into(), ..UpdateEnd::default() };
+        let spec = ClusterUpdateSpec {
+            cluster: "my-tkc".into(),
+            ordinal: 1,
+            from: end(V15),
+            to: end(V16),
+            ..ClusterUpdateSpec::default()
+        };
+        let mut update = ClusterUpdate::new("my-tkc-1", spec);
+        update.metadata.labels = Some([("cluster.x-k8s.io/cluster-name".into(), "my-tkc".into())].into());
+        create(&client, &update).await;
+        assert_eq!(
+            patched(&client, version("v1.15.5")).await.map(drop).unwrap_err(),
+            format!(
+                "{V15} is older than {V16}: a cluster is never taken back to an older version; my-tkc-1 has begun and has \
+                 to be given up first: windlass abort my-tkc"
+            )
+        );
+        let aborted = Patch::Merge(json!({"status": {"state": "Aborted"}}));
+        api::<ClusterUpdate>(&client).patch_status("my-tkc-1", &PatchParams::default(), &aborted).await.unwrap();
+        assert_eq!(full_version(patched(&client, version("v1.15.5")).await).unwrap(), V15);
+    });
+}
+
+#[test]
 fn no_minor_is_skipped() {
     in_world(|world| async move {
         let client = guard(&world);
@@ -258,6 +316,23 @@ fn what_needs_no_judging_is_not_held_up() {
         clusters.patch_status("my-tkc", &PatchParams::default(), &status).await.unwrap();
         clusters.delete("my-tkc", &DeleteParams::default()).await.unwrap();
         patched(&client, json!({"spec": {"distribution": {"fullVersion": null}}})).await.unwrap();
+        patched(&client, json!({"metadata": {"finalizers": null}})).await.unwrap();
+        assert!(clusters.get_opt("my-tkc").await.unwrap().is_none());
+    });
+}
+
+#[test]
+fn what_needs_no_judging_goes_on_while_nobody_judges() {
+    in_world(|world| async move {
+        let mut cluster = tkc(None, Some(V15));
+        cluster.metadata.finalizers = Some(vec!["example.com/hold".into()]);
+        created(&world.client(), &cluster).await.unwrap();
+        let client = answered_by(&world, Arc::new(Down));
+        let refused = patched(&client, version("v1.16.7")).await.map(drop).unwrap_err();
+        assert!(refused.contains("connection refused"), "{refused}");
+        patched(&client, json!({"metadata": {"labels": {"a": "b"}}})).await.unwrap();
+        let clusters = api::<TanzuKubernetesCluster>(&client);
+        clusters.delete("my-tkc", &DeleteParams::default()).await.unwrap();
         patched(&client, json!({"metadata": {"finalizers": null}})).await.unwrap();
         assert!(clusters.get_opt("my-tkc").await.unwrap().is_none());
     });

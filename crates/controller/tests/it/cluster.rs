@@ -11,16 +11,18 @@ use serde_json::json;
 use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::kind::is_true;
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
-use windlass_api::kind::wcp::WCPCluster;
+use windlass_api::kind::wcp::{WCPCluster, WCPMachine};
 use windlass_controller::access::Access;
+use windlass_controller::metrics::Metrics;
 use windlass_controller::reconcile::{FINALIZER, JOB_NAMESPACE, run};
 use windlass_plan::gate::Gates;
 use windlass_sim::world::World;
 
 use crate::world::{Nothing, api, create, in_world, read, tkc, versions};
 
-/// Runs the controller for a while.
-async fn controlled(world: &World, seconds: u64) {
+/// Runs the controller for a while. Returns what it counted.
+pub async fn controlled(world: &World, seconds: u64) -> Arc<Metrics> {
+    let metrics = Arc::new(Metrics::default());
     let access = Access {
         client: world.client(),
         workloads: Arc::new(Nothing),
@@ -29,8 +31,10 @@ async fn controlled(world: &World, seconds: u64) {
         seed: world.settings().seed,
         gates: Gates::all(),
         trace: None,
+        metrics: Some(metrics.clone()),
     };
     run(access, tokio::time::sleep(Duration::from_secs(seconds))).await;
+    metrics
 }
 
 #[test]
@@ -75,7 +79,13 @@ fn a_cluster_is_held_before_anything_is_made_for_it_and_let_go_when_all_is_gone(
         controlled(&world, 60).await;
         let status = clusters.get("my-tkc").await.unwrap().status.unwrap();
         assert_eq!(status.phase, Some(Phase::Deleting));
-        assert_eq!(status.waiting_for.as_deref(), Some("Cluster/my-tkc is still there"));
+        let why = "Cluster/my-tkc is still there: its finalizer example.com/hold has not been removed";
+        assert_eq!(status.waiting_for.as_deref(), Some(why));
+        assert!(!is_true(&status.conditions, "Stalled"));
+        controlled(&world, 30 * 60).await;
+        let status = clusters.get("my-tkc").await.unwrap().status.unwrap();
+        assert_eq!(status.waiting_for.as_deref(), Some(why));
+        assert!(is_true(&status.conditions, "Stalled"), "after half an hour waiting will not help");
 
         let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
         api::<Cluster>(&client).patch("my-tkc", &PatchParams::default(), &release).await.unwrap();
@@ -127,10 +137,43 @@ fn the_job_of_a_cluster_goes_first_and_its_workers_are_waited_for() {
         let status = clusters.get("my-tkc").await.unwrap().status.unwrap();
         assert_eq!(status.waiting_for.as_deref(), Some("Machine/worker is still there"));
 
-        let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        // Cluster API says how far it is, and what keeps it.
         let machines = api::<Machine>(&client);
-        machines.patch("worker", &PatchParams::default(), &release).await.unwrap();
         machines.delete("worker", &DeleteParams::default()).await.unwrap();
+        let drains = |reason: &str, message: &str| {
+            let deleting = json!({
+                "type": "Deleting", "status": "True", "reason": reason, "message": message,
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            });
+            Patch::Merge(json!({"status": {"conditions": [deleting]}}))
+        };
+        let infrastructure: WCPMachine = read(json!({
+            "apiVersion": "infrastructure.cluster.vmware.com/v1alpha2", "kind": "WCPMachine",
+            "metadata": {"name": "worker", "namespace": "default", "finalizers": ["example.com/disk"]},
+            "spec": {"imageName": "a", "className": "b", "storageClass": "c"},
+        }));
+        create(&client, &infrastructure).await;
+        api::<WCPMachine>(&client).delete("worker", &DeleteParams::default()).await.unwrap();
+        for (reason, message, why) in [
+            (
+                "DrainingNode",
+                "Drain not completed yet:\n* Pod default/web-0: the budget web needs 3 pods",
+                "DrainingNode: Drain not completed yet:; Pod default/web-0: the budget web needs 3 pods",
+            ),
+            (
+                "WaitingForInfrastructureDeletion",
+                "",
+                "WCPMachine/worker is still there: its finalizer example.com/disk has not been removed",
+            ),
+        ] {
+            machines.patch_status("worker", &PatchParams::default(), &drains(reason, message)).await.unwrap();
+            controlled(&world, 60).await;
+            let status = clusters.get("my-tkc").await.unwrap().status.unwrap();
+            assert_eq!(status.waiting_for, Some(format!("Machine/worker is still there: {why}")));
+        }
+
+        let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
+        machines.patch("worker", &PatchParams::default(), &release).await.unwrap();
         controlled(&world, 60).await;
         assert!(clusters.get_opt("my-tkc").await.unwrap().is_none());
     });

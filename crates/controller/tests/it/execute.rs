@@ -22,6 +22,7 @@ async fn execute(world: &World, workload: Option<&WorkloadCluster>, steps: &[Ste
         workload,
         keys: &Nothing,
         kinds: &Kinds::new(),
+        clock: &world.settings().clock,
         wrote: &|_: &DynamicObject| {},
     };
     executor.steps(steps).await

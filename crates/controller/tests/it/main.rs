@@ -6,5 +6,6 @@ mod admission;
 mod cluster;
 mod execute;
 mod recovery;
+mod metrics;
 mod upgrader;
 mod world;

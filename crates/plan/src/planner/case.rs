@@ -104,8 +104,20 @@ impl<'a> Case<'a> {
             gates.ask(Gate::VersionPath, || gate::version_path(target, inventory)),
             inventory.update.as_ref().and_then(retargeted),
             change::refused_for_life(target, inventory),
+            self.cannot_begin(),
         ];
         refusals.into_iter().flatten().collect()
+    }
+
+    /// Refuses to begin an update that would stop half-way: its machines could not be made.
+    fn cannot_begin(&self) -> Option<Blocked> {
+        let Self { target, inventory, gates, .. } = self;
+        let begins = matches!(self.course, Course::Begin { .. });
+        // Where Cluster API rolls the machines, it also sees to their certificates.
+        if !begins || !self.is_initialized() || target.drive != Drive::Machines {
+            return None;
+        }
+        gates.ask(Gate::CertificatesPresent, || gate::certificates_present(&target.cluster.name, &inventory.secrets))
     }
 
     /// The refusals of the gates that hold every machine of the cluster, and of the rule that nobody can switch off.

@@ -3,7 +3,7 @@
 use windlass_api::name::ObjectName;
 
 use super::case::{Case, Course};
-use super::{Planned, Record};
+use super::{Planned, Record, cause};
 use crate::gate::Blocked;
 use crate::inventory::JobState;
 use crate::report::{Assessment, StageReport, StageState};
@@ -49,12 +49,22 @@ fn workers_gave_up(planned: &Planned) -> Option<String> {
 }
 
 fn begin(case: &Case<'_>, planned: &Planned, ordinal: u64) -> Option<Record> {
+    // What forbids or holds is said by the stages; a missing certificate is among it, so that nothing begins that could not go
+    // on.
     let refused = !case.held.is_empty() || case.inventory.unreachable().is_some();
     let from = case.from.clone().filter(|_| !refused)?;
     // A name of a cluster and a number are always a name.
     let name = ObjectName::new(&format!("{}-{ordinal}", case.target.cluster.name)).ok()?;
     let to = case.target.end();
-    Some(Record::Begin { name, ordinal, id: case.update, from, to, envelope_digest: planned.envelope.digest() })
+    Some(Record::Begin {
+        cause: cause::of(case, &from, &to),
+        name,
+        ordinal,
+        id: case.update,
+        from,
+        to,
+        envelope_digest: planned.envelope.digest(),
+    })
 }
 
 fn resume(case: &Case<'_>) -> Option<Record> {

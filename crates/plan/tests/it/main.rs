@@ -19,3 +19,4 @@ mod sample;
 mod second_opinion;
 mod seed;
 mod story;
+mod why;

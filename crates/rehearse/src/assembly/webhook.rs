@@ -30,6 +30,10 @@ impl Handler for Admission {
         }
         .boxed()
     }
+
+    fn concerns(&self, object: Option<&Value>, old: Option<&Value>) -> bool {
+        admission::concerns(object, old)
+    }
 }
 
 /// Adds the webhook to a server. It changes nothing but the object, so dry runs ask it too.

@@ -146,6 +146,7 @@ impl Scene {
             speed,
             scenario: Scenario::default(),
             recorder: recorder.clone(),
+            metrics: Arc::default(),
         };
         let embedded = runtime.block_on(Embedded::start(settings))?;
         let (stop, stopped) = oneshot::channel::<()>();

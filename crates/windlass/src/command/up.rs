@@ -3,16 +3,21 @@
 mod doors;
 pub mod embedded;
 mod keys;
+mod metrics;
 mod world;
 
 use std::io;
+use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use kube::Client;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use windlass_apiserver::listen::{self, kubeconfig};
+use windlass_controller::metrics::Metrics;
 use windlass_sim::timeline::Recorder;
 use windlass_sim::world as sim;
 
@@ -52,6 +57,9 @@ pub struct Up {
     /// What goes wrong: a file of faults, of what people do, and of how much there is to make machines of
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
+    /// Serve metrics for Prometheus, on an address of this machine only; a free port without one
+    #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
+    metrics: Option<SocketAddr>,
 }
 
 pub fn speed(text: &str) -> Result<NonZeroU32, String> {
@@ -77,18 +85,24 @@ impl Up {
         let scenario = scenario::read(self.scenario.as_deref())?;
         // Before anything is printed: whoever reads the line may send a signal at once.
         let interruption = Interruption::listen()?;
+        let counters = Arc::new(Metrics::default());
         let embedded = Embedded::start(embedded::Settings {
             port: self.port,
             kubeconfig: &path,
             speed: self.speed,
             scenario,
             recorder: Recorder::remembering(EVENTS_MAX),
+            metrics: Arc::clone(&counters),
         })
         .await?;
         let text = path.to_str().ok_or_else(|| Error::PathText { path: path.clone() })?;
         output::data(&format!("export KUBECONFIG={}", shell_word(text)))?;
         output::note(&format!("A management cluster listens on {}. Ctrl-C ends it.", embedded.url));
         output::note("In another terminal, try: windlass create cluster my-tkc --wait");
+        if let Some(address) = self.metrics {
+            let listener = metrics::listen(address).await?;
+            tokio::spawn(metrics::serve(listener, embedded.client(), counters));
+        }
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = embedded.serve(async move {
             // It never sends: it is dropped to stop.
@@ -171,6 +185,8 @@ pub enum Error {
     #[error("the kubeconfig was written to {path:?}, which is not UTF-8 and cannot be printed")]
     PathText { path: PathBuf },
     #[error(transparent)]
+    Metrics(#[from] metrics::Error),
+    #[error(transparent)]
     Listen(#[from] listen::Error),
     #[error(transparent)]
     Kubeconfig(#[from] kubeconfig::Error),
@@ -179,7 +195,10 @@ pub enum Error {
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
-            Self::Path { .. } | Self::PathText { .. } | Self::Listen(listen::Error::NotLoopback { .. }) => Kind::User,
+            Self::Path { .. }
+            | Self::PathText { .. }
+            | Self::Metrics(_)
+            | Self::Listen(listen::Error::NotLoopback { .. }) => Kind::User,
             Self::Kubeconfig(error) => match error {
                 kubeconfig::Error::NotAPath { .. }
                 | kubeconfig::Error::NotAFile { .. }
@@ -209,6 +228,7 @@ impl Explained for Error {
                 Some("windlass up without --port, which takes a free one".to_owned())
             }
             Self::Listen(listen::Error::Clock { .. }) => Some("setting this machine's clock".to_owned()),
+            Self::Metrics(_) => Some("windlass up --metrics without an address, which takes a free port".to_owned()),
             Self::Scenario(error) => error.hint(),
             Self::Output(error) => error.hint(),
             Self::WorldEnded => Some("windlass up".to_owned()),

@@ -156,7 +156,9 @@ impl Blocked {
             }
             Self::EtcdUnhealthy { member } => format!("wait; if it lasts, look at the pod etcd-{member}"),
             Self::CertificateMissing { secret } => {
-                format!("restore Secret {secret} from a backup or from a machine's disk; a new one would not fit")
+                // It is called after its cluster, and after what is in it.
+                let cluster = secret.as_str().rsplit_once('-').map_or(secret.as_str(), |(cluster, _)| cluster);
+                format!("windlass secrets recover {cluster}; a new one would not fit")
             }
             Self::Paused { .. } => "unpause the cluster".to_owned(),
             Self::Gap { object, .. } => format!("wait; if it lasts, see why {object} cannot be read"),

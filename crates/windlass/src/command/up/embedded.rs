@@ -3,12 +3,15 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::Path;
+use std::sync::Arc;
 
+use kube::Client;
 use tokio::runtime::Handle;
 use windlass_apiserver::ApiServer;
 use windlass_apiserver::listen::kubeconfig::Kubeconfig;
 use windlass_apiserver::listen::tls::Authority;
 use windlass_apiserver::listen::{Dated, Limits, Listener, serve};
+use windlass_controller::metrics::Metrics;
 use windlass_sim::fault::Scenario;
 use windlass_sim::timeline::Recorder;
 
@@ -38,6 +41,8 @@ pub struct Settings<'a> {
     pub scenario: Scenario,
     /// Who remembers what happens in it.
     pub recorder: Recorder,
+    /// Where its controllers count.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Embedded {
@@ -45,9 +50,9 @@ impl Embedded {
     pub async fn start(settings: Settings<'_>) -> Result<Self, Error> {
         let authorities = Authorities::default();
         let doors = Listening::new(Handle::current(), authorities.clone());
-        let Settings { port, kubeconfig: path, speed, scenario, recorder } = settings;
+        let Settings { port, kubeconfig: path, speed, scenario, recorder, metrics } = settings;
         // It furnishes itself while the keys are made.
-        let mut world = Running::start(speed, scenario, recorder, doors, authorities).map_err(Error::Thread)?;
+        let mut world = Running::start(speed, scenario, recorder, metrics, (doors, authorities)).map_err(Error::Thread)?;
         let authority = Authority::new(wall_now())?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listener = Listener::bind(address, &authority, None, Limits::default()).await?;
@@ -61,6 +66,11 @@ impl Embedded {
         kubeconfig.write(path)?;
         let management = world.management().await.ok_or(Error::WorldEnded)?.map_err(Error::World)?;
         Ok(Self { url, management, listener, world })
+    }
+
+    /// A client of its own, that needs no socket.
+    pub fn client(&self) -> Client {
+        Client::new(self.management.clone(), "default")
     }
 
     /// Serves until `shutdown`; an error if the World ends before.

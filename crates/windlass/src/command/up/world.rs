@@ -7,6 +7,7 @@ use std::thread;
 
 use tokio::sync::oneshot;
 use windlass_apiserver::ApiServer;
+use windlass_controller::metrics::Metrics;
 use windlass_plan::gate::Gates;
 use windlass_rehearse::assembly::{self, Assembly};
 use windlass_rehearse::crash::Crashes;
@@ -34,8 +35,8 @@ impl Running {
         times: NonZeroU32,
         faults: Scenario,
         recorder: Recorder,
-        doors: Listening,
-        keys: Authorities,
+        metrics: Arc<Metrics>,
+        (doors, keys): (Listening, Authorities),
     ) -> io::Result<Self> {
         let (became_ready, ready) = oneshot::channel();
         let (alive, ended) = oneshot::channel();
@@ -46,7 +47,7 @@ impl Running {
         let body = move || {
             // Dropped when the thread ends, in whichever way: that is what it says.
             let _alive = alive;
-            run_paced(seed, now, times, |time| live(time, faults, recorder, (doors, keys), became_ready, stopped))
+            run_paced(seed, now, times, |time| live(time, faults, (recorder, metrics), (doors, keys), became_ready, stopped))
         };
         thread::Builder::new().name("windlass-world".into()).spawn(body)?;
         Ok(Self { ready, ended, _stop: stop })
@@ -67,7 +68,7 @@ impl Running {
 async fn live(
     time: Virtual,
     faults: Scenario,
-    recorder: Recorder,
+    (recorder, metrics): (Recorder, Arc<Metrics>),
     (doors, keys): (Listening, Authorities),
     ready: oneshot::Sender<Result<ApiServer, world::Error>>,
     stopped: oneshot::Receiver<()>,
@@ -84,7 +85,7 @@ async fn live(
     };
     let settings =
         assembly::Settings { gates: Gates::all(), doors: Arc::new(doors), keys: Arc::new(keys), crashes, trace: None };
-    let assembly = Assembly::new(world, settings);
+    let assembly = Assembly::new(world, settings).counted_by(metrics);
     drop(ready.send(Ok(assembly.world().management().clone())));
     assembly
         .run(async {

@@ -1,0 +1,78 @@
+//! All that is waited for, with what is behind it: what the checker objects to, what could not be written, and what the gates say.
+
+use windlass_api::kind::cluster_update::WaitingFor;
+use windlass_plan::check::Severity;
+use windlass_plan::gate::Blocked;
+use windlass_plan::report::{Secrets, StageReport};
+use windlass_plan::why::Known;
+
+use super::Recorded;
+use super::condition::moment;
+
+pub(super) fn waits(recorded: &Recorded<'_>) -> Vec<WaitingFor> {
+    let report = &recorded.planned.report;
+    let current = report.current().map_or("", |stage| stage.stage.as_str());
+    let fatal = recorded.findings.iter().filter(|finding| finding.severity == Severity::Fatal);
+    let objections = fatal.map(|finding| WaitingFor {
+        stage: current.to_owned(),
+        reason: finding.id.clone(),
+        object: finding.object.clone(),
+        message: finding.message.clone(),
+        since: since(recorded, &finding.id, &finding.object),
+        ..WaitingFor::default()
+    });
+    let failures = recorded.executed.failures.iter().map(|failure| WaitingFor {
+        stage: failure.stage.as_str().to_owned(),
+        reason: failure.error.category().to_owned(),
+        object: failure.role.clone(),
+        message: failure.error.to_string(),
+        since: since(recorded, failure.error.category(), &failure.role),
+        ..WaitingFor::default()
+    });
+    let blocked = report.stages.iter().flat_map(|stage| stage.blocked.iter().map(|it| of_gate(recorded, stage, it)));
+    objections.chain(failures).chain(blocked).chain(missing_secret(recorded)).collect()
+}
+
+fn of_gate(recorded: &Recorded<'_>, stage: &StageReport, blocked: &Blocked) -> WaitingFor {
+    let known =
+        Known { report: &recorded.planned.report, inventory: &recorded.input.inventory, attempts: recorded.attempts };
+    let because = known.because(blocked);
+    WaitingFor {
+        stage: stage.stage.as_str().to_owned(),
+        reason: blocked.reason().to_owned(),
+        object: blocked.object(),
+        message: blocked.to_string(),
+        since: recorded.planned.report.since(blocked).map(moment),
+        way_out: because.way_out,
+        because: because.links,
+        deadline: because.deadline.map(moment),
+    }
+}
+
+/// A certificate that is missing, where no stage has asked for it.
+fn missing_secret(recorded: &Recorded<'_>) -> Option<WaitingFor> {
+    let report = &recorded.planned.report;
+    let Secrets::Missing(blocked) = &report.secrets else { return None };
+    if report.stages.iter().any(|stage| stage.blocked.contains(blocked)) {
+        return None;
+    }
+    Some(WaitingFor {
+        stage: windlass_plan::step::Stage::ControlPlane.as_str().to_owned(),
+        reason: blocked.reason().to_owned(),
+        object: blocked.object(),
+        message: blocked.to_string(),
+        since: since(recorded, blocked.reason(), &blocked.object()),
+        way_out: Some(blocked.way_out()),
+        because: vec![format!("{blocked}; {}", blocked.way_out())],
+        deadline: None,
+    })
+}
+
+/// Since when an objection or a failure is waited out: since the look that first recorded it, where an update remembers that.
+/// What gates say is dated by whoever planned.
+fn since(recorded: &Recorded<'_>, reason: &str, object: &str) -> Option<String> {
+    let input = recorded.input;
+    let update = input.inventory.update.as_ref()?;
+    let known = update.waiting.iter().find(|waited| waited.reason == reason && waited.object == object);
+    Some(moment(known.map_or(input.now, |waited| waited.since)))
+}
