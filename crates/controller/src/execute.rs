@@ -90,9 +90,11 @@ pub struct StepFailure {
 }
 
 impl Executed {
-    /// Why something of an add-on could not be written.
+    /// Why something of an add-on could not be written, or what all of them build on.
     pub fn failure_of_addon(&self, addon: &str) -> Option<&StepFailure> {
-        self.failures.iter().find(|failure| addon_of(failure.stage, &failure.role) == Some(addon))
+        let concerns = |of: Option<&str>| of.is_none_or(|of| of == addon);
+        let of_packages = self.failures.iter().filter(|failure| failure.stage == Stage::Packages);
+        of_packages.into_iter().find(|failure| concerns(addon_of(failure.stage, &failure.role)))
     }
 }
 
@@ -103,7 +105,8 @@ impl Executor<'_> {
         let mut broken = BTreeSet::new();
         for step in steps {
             let chain = (step.stage, addon_of(step.stage, &step.role));
-            if broken.contains(&chain) {
+            // All add-ons build on what is of none of them: the record of what is applied.
+            if broken.contains(&chain) || broken.contains(&(step.stage, None)) {
                 continue;
             }
             let started = self.clock.now();

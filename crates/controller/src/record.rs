@@ -2,6 +2,7 @@
 //!
 //! Written only when something changed: a status that says the same again would wake everybody who watches it.
 
+mod addons;
 mod cluster;
 mod condition;
 mod notice;

@@ -19,7 +19,7 @@ use serde_json::Value;
 use crate::gate::Gate;
 use crate::inventory::ClusterState;
 use crate::planner::{Planned, PlanningInput};
-use crate::step::{Action, Step};
+use crate::step::{Action, Place, Step};
 
 pub use roll::roll;
 
@@ -104,15 +104,20 @@ fn written(step: &Step) -> Option<&Value> {
     }
 }
 
+/// The steps on the management side. A Job of an add-on is another matter than the one that replaces machines.
+fn managing(planned: &Planned) -> impl Iterator<Item = &Step> {
+    planned.steps.iter().filter(|step| step.place == Place::Management)
+}
+
 fn of_kind<'p>(planned: &'p Planned, kind: &'static str) -> impl Iterator<Item = &'p Step> {
-    planned.steps.iter().filter(move |step| step.action.kind() == kind)
+    managing(planned).filter(move |step| step.action.kind() == kind)
 }
 
 /// The steps by which machines of an existing control plane are replaced or joined by another: a Job, a Machine beside others,
 /// or another version in what Cluster API rolls.
 fn joins<'p>(input: &PlanningInput, planned: &'p Planned) -> impl Iterator<Item = &'p Step> {
     let beside_others = !input.inventory.control_plane.machines.is_empty();
-    planned.steps.iter().filter(move |step| match step.action.kind() {
+    managing(planned).filter(move |step| match step.action.kind() {
         "Job" | "KubeadmControlPlane" => true,
         "Machine" => beside_others,
         _ => false,

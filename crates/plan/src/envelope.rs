@@ -21,6 +21,9 @@ use crate::render::{Scope, cluster, job, kubeadm_control_plane, machine, topolog
 use crate::step::Step;
 use crate::target::{Drive, PoolTarget, PoolVersion, Target};
 
+/// Stands for every kind: what earlier releases have left behind can be of any.
+const ANY_KIND: &str = "*";
+
 /// What an update may do. Its digest covers this, and neither update ids nor resource versions nor the order of steps.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Envelope {
@@ -41,7 +44,7 @@ pub struct Envelope {
 pub struct Allowed {
     /// `create`, `apply` or `delete`.
     pub verb: String,
-    /// The kind of the object.
+    /// The kind of the object; `*` for any.
     pub kind: String,
     /// What it is to the cluster.
     pub role: String,
@@ -92,11 +95,11 @@ impl Envelope {
 
     /// Whether a step lies inside.
     pub fn allows(&self, step: &Step) -> bool {
-        self.allowed.contains(&Allowed {
-            verb: step.action.verb().to_owned(),
-            kind: step.action.kind().to_owned(),
-            role: step.role.clone(),
-        })
+        let allowed = |kind: &str| {
+            let (verb, role) = (step.action.verb().to_owned(), step.role.clone());
+            self.allowed.contains(&Allowed { verb, kind: kind.to_owned(), role })
+        };
+        allowed(step.action.kind()) || allowed(ANY_KIND)
     }
 
     fn allow(&mut self, verb: &str, kind: &str, role: &str) {
@@ -124,7 +127,10 @@ impl Envelope {
                 self.add("apply", &addon_role(addon, object), object.clone());
             }
         }
-        self.allow("delete", "DaemonSet", role::STALE);
+        if !target.release.addons.is_empty() {
+            self.allow("apply", "ConfigMap", role::APPLIED);
+        }
+        self.allow("delete", ANY_KIND, role::STALE);
     }
 
     fn add_cluster(&mut self, scope: &Scope<'_>) {

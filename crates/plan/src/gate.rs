@@ -219,7 +219,7 @@ impl Gate {
             Self::OneAttempt => &["C4"],
             Self::NoRetarget => &["C7"],
             Self::CertificatesPresent => &["C9"],
-            Self::PackagesFirst => &["D1", "D8"],
+            Self::PackagesFirst => &["D1", "D8", "V11"],
             Self::WorkerOrder => &["V1", "D2"],
             Self::NotPaused => &["D4"],
             Self::NoGaps => &[],

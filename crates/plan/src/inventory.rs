@@ -3,6 +3,8 @@
 //! The controller's `observe` is the only one who fills this in, and whoever plans or checks knows nothing else. A part that
 //! could not be read is a [`Gap`], never a part that is silently missing: gates refuse to open across a gap.
 
+pub mod applied;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
@@ -20,6 +22,7 @@ use crate::digest;
 use crate::gate::Blocked;
 use crate::step::Revision;
 use crate::target::NetworkTarget;
+pub use applied::{AppliedAddons, AppliedObject};
 
 /// What was observed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -53,13 +56,19 @@ pub struct Reachable<'a> {
     pub addons: &'a BTreeMap<AddonName, Vec<AddonObject>>,
     /// The members of etcd.
     pub etcd: &'a [EtcdMember],
+    /// The add-ons that somebody else has brought in, and their objects, as `Kind/name`.
+    pub foreign: &'a BTreeMap<AddonName, Vec<String>>,
+    /// The record of what was applied, if there is one.
+    pub applied: Option<&'a AppliedAddons>,
 }
 
 impl Inventory {
     /// The workload cluster, if it answers.
     pub fn reachable(&self) -> Option<Reachable<'_>> {
         match &self.workload {
-            Workload::Reachable { nodes, addons, etcd } => Some(Reachable { nodes, addons, etcd }),
+            Workload::Reachable { nodes, addons, etcd, foreign, applied } => {
+                Some(Reachable { nodes, addons, etcd, foreign, applied: applied.as_ref() })
+            }
             Workload::NotYet | Workload::Unreachable { .. } => None,
         }
     }
@@ -404,6 +413,10 @@ pub enum Workload {
         addons: BTreeMap<AddonName, Vec<AddonObject>>,
         /// The members of etcd.
         etcd: Vec<EtcdMember>,
+        /// The add-ons that somebody else has brought in, and their objects, as `Kind/name`.
+        foreign: BTreeMap<AddonName, Vec<String>>,
+        /// The record of what was applied, if there is one.
+        applied: Option<AppliedAddons>,
     },
 }
 

@@ -6,8 +6,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 use windlass_api::name::AddonName;
-use windlass_api::version::KubernetesVersion;
+use windlass_api::version::{KubernetesVersion, facts};
 
+use crate::gate::Blocked;
+use crate::inventory::applied::AppliedObject;
 use crate::inventory::{AddonObject, Inventory, Reachable};
 use crate::release::AddonRelease;
 use crate::render;
@@ -31,6 +33,11 @@ pub enum PackageState {
     },
     /// It is as it should be. New pods may still wait for new nodes; the old ones run until then.
     Ready,
+    /// Somebody else has brought it in. It is left to them, and nobody waits for it.
+    Unmanaged {
+        /// The first of their objects, as `Kind/name`.
+        object: String,
+    },
 }
 
 impl PackageState {
@@ -39,7 +46,7 @@ impl PackageState {
         match self {
             Self::Differs { object } => Some(format!("{object} is not as the release has it")),
             Self::NotWell { why } => Some(why.clone()),
-            Self::Ready => None,
+            Self::Ready | Self::Unmanaged { .. } => None,
         }
     }
 }
@@ -53,12 +60,51 @@ pub fn states(target: &Target, inventory: &Inventory) -> Option<BTreeMap<AddonNa
     Some(target.release.addons.iter().map(state).collect())
 }
 
+/// The add-ons of the target that are ours to bring in.
+pub(crate) fn managed<'a>(
+    target: &'a Target,
+    workload: &Reachable<'a>,
+) -> impl Iterator<Item = (&'a AddonName, &'a AddonRelease)> + use<'a> {
+    let foreign = workload.foreign;
+    target.release.addons.iter().filter(move |(name, _)| !foreign.contains_key(*name))
+}
+
+/// Whether an object is one of those that the target has.
+pub(crate) fn is_wanted(target: &Target, live: &Value) -> bool {
+    target.release.addons.values().flat_map(|addon| &addon.objects).any(|desired| is_same(desired, live))
+}
+
+/// Whether the target's version of Kubernetes has the kind of an object. Of those that were dropped, this is the only one that
+/// has no successor.
+pub(crate) fn has_kind(target: &Target, live: &Value) -> bool {
+    live["kind"] != "PodSecurityPolicy" || facts::has_pod_security_policy(&target.release.kubernetes)
+}
+
+/// Whether an object is on record, and the one that was seen when it was put there.
+pub(crate) fn is_on_record(workload: &Reachable<'_>, found: &AddonObject) -> bool {
+    let is_it = |entry: &AppliedObject| entry.is(&found.live) && entry.uid.as_ref() == Some(&found.revision.uid);
+    workload.applied.is_some_and(|applied| applied.objects.iter().any(is_it))
+}
+
+/// An object of ours that has to go before the target's version of Kubernetes comes, which has no such kind.
+pub(crate) fn of_removed_kind(target: &Target, workload: &Reachable<'_>) -> Option<Blocked> {
+    let mut objects =
+        workload.addons.iter().flat_map(|(addon, objects)| objects.iter().map(move |found| (addon, found)));
+    let (addon, found) = objects.find(|(_, found)| !has_kind(target, &found.live) && is_on_record(workload, found))?;
+    let (object, version) = (object_name(&found.live), &target.release.kubernetes);
+    let why = format!("{object} is still there, and {version} has no such kind");
+    Some(Blocked::PackageNotReady { addon: addon.clone(), why })
+}
+
 fn state(
     name: &AddonName,
     release: &AddonRelease,
     distribution: &KubernetesVersion,
     workload: &Reachable<'_>,
 ) -> PackageState {
+    if let Some(theirs) = workload.foreign.get(name) {
+        return PackageState::Unmanaged { object: theirs.first().cloned().unwrap_or_default() };
+    }
     let mut not_well = None;
     for desired in &release.objects {
         let Some(found) = find(workload, name, desired).filter(|found| render::covers(desired, &found.live)) else {
@@ -148,7 +194,8 @@ mod tests {
             ready: true,
         };
         let nodes: Vec<Node> = nodes.iter().map(node).collect();
-        let workload = Reachable { nodes: &nodes, addons: &BTreeMap::new(), etcd: &[] };
+        let (addons, foreign) = (BTreeMap::new(), BTreeMap::new());
+        let workload = Reachable { nodes: &nodes, addons: &addons, etcd: &[], foreign: &foreign, applied: None };
         let found = complaint(live, &NEW.parse().unwrap(), &workload);
         assert_eq!(found.unwrap_or_default(), wanted, "{live}");
     }

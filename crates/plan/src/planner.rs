@@ -3,6 +3,7 @@
 //! The stages are planned apart from each other. What may be done now is decided by each stage's gates and not by the order in
 //! which the stages are asked; every reason not to go on is reported.
 
+mod applied;
 mod case;
 mod cause;
 mod control_plane;

@@ -176,6 +176,25 @@ pub struct AddonRelease {
     pub objects: Vec<Value>,
 }
 
+/// What a cluster has an add-on for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddonClass {
+    /// The cluster does not work without it: network, volumes, names, the cloud provider, what pods may do.
+    Core,
+    /// Those who use the cluster want it.
+    Extension,
+}
+
+impl AddonRelease {
+    /// What a cluster has it for. An add-on that is not known here is an extension.
+    pub fn class(&self) -> AddonClass {
+        match self.slot.as_str() {
+            "cloudprovider" | "cni" | "csi" | "dns" | "proxy" | "psp" => AddonClass::Core,
+            _ => AddonClass::Extension,
+        }
+    }
+}
+
 impl Release {
     /// A release with versions, and nothing in it yet.
     fn of(spelling: Spelling, distribution: KubernetesVersion, kubernetes: KubernetesVersion) -> Self {

@@ -148,6 +148,7 @@ mod tests {
     use windlass_api::annotation;
     use windlass_api::machine_image::{Addon, Distribution};
     use windlass_api::name::AddonName;
+    use windlass_api::version::facts;
 
     use super::*;
 
@@ -174,7 +175,7 @@ mod tests {
                 addons.map(|(name, text)| (name, serde_json::from_str(text).unwrap())).collect();
             let distribution: Distribution =
                 serde_json::from_str(&image.annotations()[annotation::DISTRIBUTION.name]).unwrap();
-            let policies = addon::has_policies(&distribution.kubernetes.version).then_some("defaultpsp");
+            let policies = facts::has_pod_security_policy(&distribution.kubernetes.version).then_some("defaultpsp");
             let wanted = ["antrea", "authsvc", "calico", "pvcsi", "vmware-guest-cluster"].into_iter().chain(policies);
             let found: BTreeSet<&str> = addons.keys().map(AsRef::as_ref).collect();
             assert_eq!(found, wanted.collect(), "{}", image.name_any());

@@ -2,16 +2,18 @@
 //!
 //! A few lists, within a time: a cluster that hangs must not hold up its status, which says that it hangs.
 
+mod foreign;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{Node as LiveNode, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Node as LiveNode, Secret};
 use kube::api::{DynamicObject, ListParams, TypeMeta};
 use kube::{Api, Client};
 use windlass_api::condition::ConditionType;
 use windlass_api::label;
 use windlass_api::name::{AddonName, ClusterSecret, NodeName};
-use windlass_plan::inventory::{AddonObject, EtcdMember, Node, Workload};
+use windlass_plan::inventory::{AddonObject, AppliedAddons, EtcdMember, Node, Workload, applied};
 use windlass_plan::step::Place;
 use windlass_plan::target::Target;
 
@@ -79,14 +81,16 @@ async fn ask(
     gaps: &mut Gaps,
 ) -> Result<Workload, String> {
     let nodes = nodes(&connection.client, gaps).await?;
+    let applied = applied(&connection.client).await?;
     let mut addons = Addons::new();
-    for (api_version, kind) in kinds_of_addons(target) {
+    for (api_version, kind) in kinds_of_addons(target, applied.as_ref()) {
         list_addons(&ctx.kinds, &connection.client, &api_version, &kind, &mut addons, gaps).await?;
     }
+    let foreign = foreign::addons(&ctx.kinds, &connection.client, target, &addons, applied.as_ref()).await?;
     let members = connection.etcd.members().await;
     let members = gaps.take("etcd", members).unwrap_or_default();
     let etcd = members.into_iter().map(member).collect();
-    Ok(Workload::Reachable { nodes, addons, etcd })
+    Ok(Workload::Reachable { nodes, addons, etcd, foreign, applied })
 }
 
 /// A member of etcd, in the words of whoever plans.
@@ -118,13 +122,30 @@ fn node(live: &LiveNode, gaps: &mut Gaps) -> Option<Node> {
     })
 }
 
-/// The kinds that add-ons can be of: those of this release, and those that an earlier one surely had.
-fn kinds_of_addons(target: &Target) -> BTreeSet<(String, String)> {
+/// The record of what was applied. One that cannot be read is as good as empty: then nothing is removed, and it is written anew.
+async fn applied(client: &Client) -> Result<Option<AppliedAddons>, String> {
+    let api: Api<ConfigMap> = Api::namespaced(client.clone(), applied::NAMESPACE);
+    let found = api.get_opt(applied::NAME).await;
+    let Some(found) = found.map_err(|error| format!("read ConfigMap/{}: {}", applied::NAME, said(&error)))? else {
+        return Ok(None);
+    };
+    let text = found.data.as_ref().and_then(|data| data.get(applied::KEY)).map(String::as_str).unwrap_or_default();
+    let objects = applied::read(text).unwrap_or_else(|error| {
+        tracing::warn!(%error, "the record of what was applied cannot be read: nothing is removed by it");
+        BTreeSet::new()
+    });
+    Ok(Some(AppliedAddons { revision: revision(&found.metadata)?, objects }))
+}
+
+/// The kinds that add-ons can be of: those of this release, those on record, and those that an earlier one surely had.
+fn kinds_of_addons(target: &Target, applied: Option<&AppliedAddons>) -> BTreeSet<(String, String)> {
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     let objects = target.release.addons.values().flat_map(|addon| &addon.objects);
     let of_release = objects.map(|object| (text(&object["apiVersion"]), text(&object["kind"])));
     let always = ["DaemonSet", "Deployment"].map(|kind| ("apps/v1".to_owned(), kind.to_owned()));
-    of_release.chain(always).collect()
+    let on_record = applied.into_iter().flat_map(|applied| &applied.objects);
+    let on_record = on_record.map(|object| (object.api_version.clone(), object.kind.clone()));
+    of_release.chain(always).chain(on_record).collect()
 }
 
 async fn list_addons(

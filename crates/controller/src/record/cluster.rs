@@ -1,23 +1,19 @@
 //! The status of a cluster.
 
-use std::collections::BTreeMap;
-
 use jiff::Timestamp;
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
-use windlass_api::kind::tanzu::{AddonPhase, AddonStatus, Phase, TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
-use windlass_api::name::AddonName;
+use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
 use windlass_plan::check::Severity;
 use windlass_plan::gate::Blocked;
-use windlass_plan::inventory::{AddonObject, Node, Workload};
+use windlass_plan::inventory::{Node, Workload};
 use windlass_plan::planner::Record;
-use windlass_plan::release::AddonRelease;
 use windlass_plan::report::{Assessment, Report, Secrets, StageReport, StageState};
 use windlass_plan::step::Stage;
 use windlass_plan::why;
 
-use super::Recorded;
 use super::condition::{self, Waiting, conditions};
 use super::waits::waits;
+use super::{Recorded, addons};
 use crate::reconcile::deletion::Left;
 use crate::resolve::Unresolved;
 
@@ -42,7 +38,7 @@ pub(super) fn status(
         update: latest.and_then(|update| update.metadata.name.clone()),
         waiting_for: waiting.as_ref().map(|waiting| waiting.message.clone()),
         observed_generation: tkc.metadata.generation,
-        addons: addons(before, recorded),
+        addons: addons::addons(before, recorded),
         waits: if is_recorded_elsewhere(latest, recorded) { Vec::new() } else { waits(recorded) },
         conditions: {
             let mut conditions = conditions(waiting.as_ref(), tkc.metadata.generation);
@@ -181,73 +177,4 @@ fn nodes<'a>(recorded: &Recorded<'a>) -> &'a [Node] {
 fn oldest(nodes: &[Node]) -> Option<String> {
     let distributions: Option<Vec<_>> = nodes.iter().map(|node| node.distribution.as_ref()).collect();
     distributions?.into_iter().min().map(ToString::to_string)
-}
-
-fn addons(before: &TanzuKubernetesClusterStatus, recorded: &Recorded<'_>) -> BTreeMap<String, AddonStatus> {
-    let release = &recorded.input.target.release;
-    let status = |(name, addon): (&AddonName, &AddonRelease)| {
-        (addon.slot.clone(), addon_status(before.addons.get(&addon.slot), name, addon, recorded))
-    };
-    release.addons.iter().map(status).collect()
-}
-
-/// An add-on that was neither written nor found complete now is what it was before.
-fn addon_status(
-    before: Option<&AddonStatus>,
-    name: &AddonName,
-    addon: &AddonRelease,
-    recorded: &Recorded<'_>,
-) -> AddonStatus {
-    let known = before.filter(|before| before.name == addon.display_name);
-    let version = known.and_then(|known| known.version.clone());
-    let status = AddonStatus {
-        name: addon.display_name.clone(),
-        status: AddonPhase::Pending,
-        version,
-        last_error_message: None,
-    };
-    if let Some(failure) = recorded.executed.failure_of_addon(name.as_str()) {
-        return AddonStatus {
-            status: AddonPhase::Error,
-            last_error_message: Some(failure.error.to_string()),
-            ..status
-        };
-    }
-    if is_applied(name, addon, recorded) {
-        return AddonStatus { status: AddonPhase::Applied, version: Some(addon.version.clone()), ..status };
-    }
-    known.cloned().unwrap_or(status)
-}
-
-/// Whether all objects of an add-on are there, and none of them is to be changed: what was to be changed has been, as nothing
-/// of it failed.
-fn is_applied(name: &AddonName, addon: &AddonRelease, recorded: &Recorded<'_>) -> bool {
-    let Workload::Reachable { addons, .. } = &recorded.input.inventory.workload else { return false };
-    let planned = recorded.planned;
-    let packages = planned.report.stages.iter().find(|stage| stage.stage == Stage::Packages);
-    let held = packages.is_none_or(|stage| stage.state == StageState::Waiting) || recorded.executed.outdated;
-    if held || matches!(planned.record, Some(Record::Begin { .. })) {
-        return false;
-    }
-    let found = addons.get(name).map(Vec::as_slice).unwrap_or_default();
-    let written = |object: &serde_json::Value| {
-        let is_it = |step: &windlass_plan::step::Step| {
-            step.stage == Stage::Packages
-                && step.action.kind() == object["kind"].as_str().unwrap_or_default()
-                && step.action.name() == object["metadata"]["name"].as_str().unwrap_or_default()
-        };
-        planned.steps.iter().any(is_it)
-    };
-    addon.objects.iter().all(|object| found.iter().any(|live| is_same(live, object)) || written(object))
-}
-
-fn is_same(found: &AddonObject, object: &serde_json::Value) -> bool {
-    let name = |object: &serde_json::Value| {
-        let metadata = &object["metadata"];
-        (object["kind"].clone(), metadata["namespace"].clone(), metadata["name"].clone())
-    };
-    let (kind, namespace, of) = name(object);
-    let live = name(&found.live);
-    // A manifest may leave out the namespace; then it is the one that it was written to.
-    live.0 == kind && live.2 == of && (namespace.is_null() || live.1 == namespace)
 }

@@ -39,7 +39,7 @@ fn tkc() -> TanzuKubernetesCluster {
 }
 
 /// What was planned for a cluster of which nothing is there yet.
-fn planned(now: &str) -> (PlanningInput, Planned) {
+pub(super) fn planned(now: &str) -> (PlanningInput, Planned) {
     let image = windlass_sim::catalogue::images().unwrap().remove(1);
     let target = Target::new(&tkc(), Release::from_image(&image).unwrap()).unwrap();
     let now: Timestamp = now.parse().unwrap();

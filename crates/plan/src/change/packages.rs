@@ -42,7 +42,7 @@ fn chosen(from: &AddonName, to: &AddonName) -> FieldChange {
 pub(super) fn objects(target: &Target, inventory: &Inventory) -> Vec<FieldChange> {
     let Some(workload) = inventory.reachable() else { return Vec::new() };
     let mut changes = Vec::new();
-    for (addon, release) in &target.release.addons {
+    for (addon, release) in package::managed(target, &workload) {
         for desired in &release.objects {
             let role = addon_role(addon, desired);
             let kind = desired["kind"].as_str().unwrap_or_default();

@@ -1,14 +1,19 @@
 //! D: whether the packages of a release are in a cluster and well, found out in another way than the planner does: each field
 //! is looked up by its path.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 use windlass_api::label;
+use windlass_api::name::Uid;
+use windlass_api::version::MinorVersion;
 
 use super::version::version_written;
-use super::{Finding, fatal, finding, written};
+use super::{Finding, fatal, finding, managing, written};
 use crate::gate::Gate;
-use crate::inventory::{AddonObject, Inventory};
+use crate::inventory::{AddonObject, Inventory, Node, Reachable};
 use crate::planner::{Planned, PlanningInput};
+use crate::release::Release;
 use crate::step::{Action, Place, Step};
 use crate::target::Target;
 
@@ -28,7 +33,7 @@ pub(super) fn packages_before_control_plane(input: &PlanningInput, planned: &Pla
         let message = trouble(&input.target, inventory)?;
         Some(finding(input, Gate::PackagesFirst, "D1", step, message))
     };
-    planned.steps.iter().filter(is_raised).filter_map(complain).collect()
+    managing(planned).filter(is_raised).filter_map(complain).collect()
 }
 
 /// D6: no pod is started where its image is not, and none is stopped before another runs.
@@ -53,7 +58,7 @@ pub(super) fn pods_start_where_their_images_are(_: &PlanningInput, planned: &Pla
     planned.steps.iter().filter(is_package).filter_map(complain).collect()
 }
 
-/// D10: what is deleted is ours, in the state that was seen, and for nodes that are no more.
+/// D10: what is deleted is ours, in the state that was seen, and for nodes that are no more, or on record and of no use to any.
 pub(super) fn only_ours_is_deleted(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
     let is_ours = |step: &Step| {
         let Action::Delete { name, expect, .. } = &step.action else { return true };
@@ -66,9 +71,8 @@ pub(super) fn only_ours_is_deleted(input: &PlanningInput, planned: &Planned) -> 
             let is_needed = |version: &dyn Fn() -> String| bound == Some(version().as_str());
             let used = workload.nodes.iter().filter_map(|node| node.distribution.as_ref());
             let mut used = used.chain([&input.target.release.distribution]);
-            labels[label::ADDON.name].is_string()
-                && bound.is_some()
-                && !used.any(|version| is_needed(&|| version.tag().to_string()))
+            let outlived = bound.is_some() && !used.any(|version| is_needed(&|| version.tag().to_string()));
+            labels[label::ADDON.name].is_string() && (outlived || bound.is_none() && is_left_over(input, found))
         })
     };
     let complain = |step: &&Step| !is_ours(step);
@@ -76,11 +80,42 @@ pub(super) fn only_ours_is_deleted(input: &PlanningInput, planned: &Planned) -> 
     planned.steps.iter().filter(complain).map(|step| fatal("D10", step, message())).collect()
 }
 
-/// What is wrong with the packages of the target; `None` if nothing is.
+/// Whether an object is on record with its uid, wanted by nobody, and needed by no node: all of them are of the release, or it
+/// is of a kind that the release's version has no more. What holds objects of others is needed always.
+fn is_left_over(input: &PlanningInput, found: &AddonObject) -> bool {
+    let Some(workload) = input.inventory.reachable() else { return false };
+    let release = &input.target.release;
+    let live = &found.live;
+    let is_recorded = workload.applied.is_some_and(|record| {
+        let mut entries = record.objects.iter().filter(|entry| entry.uid.as_ref() == Some(&found.revision.uid));
+        entries.any(|entry| live["kind"] == entry.kind.as_str() && live["metadata"]["name"] == entry.name.as_str())
+    });
+    let is_wanted = release.addons.values().flat_map(|addon| &addon.objects).any(|wanted| is_same(wanted, live));
+    let holds_others = live["kind"] == "Namespace" || live["kind"] == "CustomResourceDefinition";
+    let is_new = |node: &Node| node.distribution.as_ref() == Some(&release.distribution);
+    is_recorded && !is_wanted && !holds_others && (workload.nodes.iter().all(is_new) || is_dropped(release, live))
+}
+
+/// Whether Kubernetes has dropped the kind of an object by the release's version.
+fn is_dropped(release: &Release, live: &Value) -> bool {
+    live["kind"] == "PodSecurityPolicy" && release.kubernetes.minor() >= MinorVersion { major: 1, minor: 25 }
+}
+
+/// An object on record that nobody could remove once there are machines of the release.
+fn dropped(target: &Target, workload: &Reachable<'_>) -> Option<String> {
+    let uids: BTreeSet<&Uid> = workload.applied?.objects.iter().filter_map(|entry| entry.uid.as_ref()).collect();
+    let mut ours = workload.addons.values().flatten().filter(|found| uids.contains(&found.revision.uid));
+    let found = ours.find(|found| is_dropped(&target.release, &found.live))?;
+    let name = found.live.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+    Some(format!("{name} is of a kind that the release has no more"))
+}
+
+/// What is wrong with the packages of the target; `None` if nothing is. Those of others are theirs.
 fn trouble(target: &Target, inventory: &Inventory) -> Option<String> {
     let Some(workload) = inventory.reachable() else { return Some("the packages cannot be seen".to_owned()) };
     let found: Vec<&Value> = workload.addons.values().flatten().map(|object| &object.live).collect();
-    let wanted = target.release.addons.values().flat_map(|addon| &addon.objects);
+    let ours = target.release.addons.iter().filter(|(name, _)| !workload.foreign.contains_key(*name));
+    let wanted = ours.flat_map(|(_, addon)| &addon.objects);
     let mut troubles = wanted.filter_map(|wanted| {
         let name = wanted.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         let Some(live) = found.iter().find(|live| is_same(wanted, live)) else {
@@ -93,7 +128,7 @@ fn trouble(target: &Target, inventory: &Inventory) -> Option<String> {
             .map(|(path, _)| format!("{name} is another at {path}"))
             .or_else(|| unwell(live).map(|why| format!("{name} {why}")))
     });
-    troubles.next()
+    troubles.next().or_else(|| dropped(target, &workload))
 }
 
 fn is_same(wanted: &Value, live: &Value) -> bool {

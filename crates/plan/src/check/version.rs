@@ -78,7 +78,7 @@ pub(super) fn proxies_behind_control_plane(input: &PlanningInput, planned: &Plan
         })?;
         refuse(format!("it would run on {} while {} has {}", on.name, older.name, older.version))
     };
-    of_kind(planned, "DaemonSet").filter_map(complain).collect()
+    planned.steps.iter().filter(|step| step.action.kind() == "DaemonSet").filter_map(complain).collect()
 }
 
 /// The distribution whose nodes its pods are for.
@@ -110,7 +110,7 @@ pub(super) fn versions_go_up_by_one_minor(input: &PlanningInput, planned: &Plann
         })
     };
     let mut findings = Vec::new();
-    for step in &planned.steps {
+    for step in super::managing(planned) {
         let to = if step.action.kind() == "Job" { Some(target.clone()) } else { version_written(step) };
         // A pool that is only scaled keeps its version, whatever the control plane has by now.
         let kept = |to: &KubernetesVersion| inventory.pools.values().any(|pool| pool.version == *to) && to != target;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_api::name::AddonName;
 
 use super::case::Case;
-use super::{StagePlan, role};
+use super::{StagePlan, applied};
 use crate::gate::{self, Blocked, Gate};
 use crate::inventory::{AddonObject, Reachable};
 use crate::package::{self, PackageState};
@@ -22,7 +22,7 @@ pub(super) fn plan(case: &Case<'_>) -> StagePlan {
     };
     let (mut steps, mut changes) = (Vec::new(), Vec::new());
     let ahead = proxy_refused(case, &workload);
-    for (addon, release) in &case.target.release.addons {
+    for (addon, release) in package::managed(case.target, &workload) {
         let refused = ahead.is_some() && addon.as_str() == package::PROXY;
         for desired in &release.objects {
             let found = package::find(&workload, addon, desired);
@@ -32,15 +32,22 @@ pub(super) fn plan(case: &Case<'_>) -> StagePlan {
             }
         }
     }
+    // What is applied is on record before it is there.
+    steps.splice(0..0, applied::record(case, &workload));
     let stale: Vec<(&AddonName, &AddonObject)> = stale(case, &workload).collect();
     if steps.is_empty() && case.is_settled() {
         let gone = |found: &&(&AddonName, &AddonObject)| bound_node(&workload, found.1).is_none();
-        steps.extend(stale.iter().filter(gone).map(|(_, found)| delete(found)));
+        let why = || "no node of its distribution is left".to_owned();
+        steps.extend(stale.iter().filter(gone).map(|(_, found)| applied::delete(found, why())));
+    }
+    if steps.is_empty() {
+        steps.extend(applied::prunable(case, &workload));
     }
     if !steps.is_empty() {
         return StagePlan { blocked: ahead.into_iter().collect(), ..StagePlan::ready(steps, changes) };
     }
     let mut blocked: Vec<Blocked> = ahead.into_iter().chain(complaints(case)).collect();
+    blocked.extend(package::of_removed_kind(case.target, &workload));
     if case.is_settled() {
         // Workers that are kept back for a later hop go on needing what they have.
         let workers_wait = case.target.kept_pools().next().is_some();
@@ -93,8 +100,8 @@ fn stale<'a>(
     objects.filter(move |(_, found)| distribution_of(&found.live).is_some_and(|bound| bound != *wanted))
 }
 
-/// What earlier releases have left behind and this one has no more: nobody updates it, and it is not deleted either, as
-/// somebody may have come to rely on it. So it is at least told.
+/// What earlier releases have left behind, this one has no more, and is not on record as ours: nobody updates it, and it is not
+/// deleted either. So it is at least told.
 pub(super) fn left_over(case: &Case<'_>) -> Vec<String> {
     let Some(workload) = case.inventory.reachable() else { return Vec::new() };
     let is_wanted = |addon: &AddonName, found: &AddonObject| {
@@ -103,6 +110,7 @@ pub(super) fn left_over(case: &Case<'_>) -> Vec<String> {
     };
     let objects = workload.addons.iter().flat_map(|(addon, found)| found.iter().map(move |found| (addon, found)));
     let left = objects.filter(|(addon, found)| distribution_of(&found.live).is_none() && !is_wanted(addon, found));
+    let left = left.filter(|(_, found)| !applied::is_to_go(&workload, found));
     let tell = |(addon, found): (&AddonName, &AddonObject)| {
         let object = package::object_name(&found.live);
         format!(
@@ -123,21 +131,4 @@ fn kept(workload: &Reachable<'_>, addon: &AddonName, found: &AddonObject, worker
     let node = bound_node(workload, found).filter(|node| node.control_plane || !workers_wait)?;
     let why = format!("{} stays, because node {} still needs it", package::object_name(&found.live), node.name);
     Some(Blocked::PackageNotReady { addon: addon.clone(), why })
-}
-
-fn delete(found: &AddonObject) -> Step {
-    let text = |pointer: &str| found.live.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
-    Step {
-        stage: Stage::Packages,
-        role: role::STALE.to_owned(),
-        place: Place::Workload,
-        action: Action::Delete {
-            api_version: text("/apiVersion").unwrap_or_default(),
-            kind: text("/kind").unwrap_or_default(),
-            namespace: text("/metadata/namespace"),
-            name: text("/metadata/name").unwrap_or_default(),
-            expect: found.revision.clone(),
-        },
-        why: "no node of its distribution is left".to_owned(),
-    }
 }

@@ -17,8 +17,12 @@ pub(crate) const KUBEADM_CONTROL_PLANE: &str = "control-plane/KubeadmControlPlan
 /// The template of its machines.
 pub(crate) const CONTROL_PLANE_TEMPLATE: &str = "control-plane/WCPMachineTemplate";
 
-/// What is bound to a distribution that no node has any more.
+/// What earlier releases have left behind: bound to a distribution that no node has any more, or on record and no part of the
+/// release.
 pub(crate) const STALE: &str = "addon/stale";
+
+/// The record of what was applied, which all add-ons build on.
+pub(crate) const APPLIED: &str = "addons/applied";
 
 /// A machine of the control plane, with all that replace it.
 pub(crate) fn control_plane(ordinal: u32) -> String {

@@ -17,8 +17,8 @@ use windlass_api::version::KubernetesVersion;
 use windlass_api::{annotation, label};
 use windlass_plan::gate::Gates;
 use windlass_plan::inventory::{
-    AddonObject, ClusterState, ControlPlane, EtcdMember, Inventory, Job, JobState, Machine, MachineState, Milestone,
-    Node, Pool, PoolProgress, Template, UpdateRecord, UpdateRecordState, Workload,
+    AddonObject, AppliedAddons, ClusterState, ControlPlane, EtcdMember, Inventory, Job, JobState, Machine,
+    MachineState, Milestone, Node, Pool, PoolProgress, Template, UpdateRecord, UpdateRecordState, Workload, applied,
 };
 use windlass_plan::planner::{PlanningInput, Record};
 use windlass_plan::step::{Action, Revision, Step};
@@ -151,7 +151,7 @@ impl Fake {
                 self.made.insert((kind.to_owned(), name.to_owned()), object["spec"]["template"]["spec"].clone());
             }
             "Machine" => self.write_machine(object),
-            "Job" => {
+            "Job" if object["metadata"]["annotations"]["upgrade-id"].is_string() => {
                 self.inventory.control_plane.job = Some(Job {
                     name: ObjectName::new(name).unwrap(),
                     update: text(object, "/metadata/annotations/upgrade-id").parse().unwrap(),
@@ -159,6 +159,7 @@ impl Fake {
                 });
             }
             "MachineDeployment" => self.write_pool(object),
+            "ConfigMap" if name == applied::NAME => self.write_applied(object),
             _ => self.write_addon(object),
         }
     }
@@ -211,8 +212,15 @@ impl Fake {
         self.inventory.pools.insert(name, pool);
     }
 
+    fn write_applied(&mut self, object: &Value) {
+        let objects = applied::read(object["data"][applied::KEY].as_str().unwrap()).unwrap();
+        let record = AppliedAddons { revision: self.revision(), objects };
+        let Workload::Reachable { applied, .. } = &mut self.inventory.workload else { panic!("no API") };
+        *applied = Some(record);
+    }
+
     fn write_addon(&mut self, object: &Value) {
-        let revision = self.revision();
+        let mut revision = self.revision();
         let addon = AddonName::new(object["metadata"]["labels"][label::ADDON.name].as_str().unwrap()).unwrap();
         let Workload::Reachable { addons, .. } = &mut self.inventory.workload else { panic!("no API") };
         let objects = addons.entry(addon).or_default();
@@ -223,6 +231,7 @@ impl Fake {
         if let Some(found) = objects.iter_mut().find(same) {
             live["status"] = found.live["status"].clone();
             live["metadata"]["generation"] = json!(found.live["metadata"]["generation"].as_u64().unwrap() + 1);
+            revision.uid = found.revision.uid.clone();
             *found = AddonObject { revision, live };
         } else {
             live["metadata"]["generation"] = 1.into();
@@ -264,7 +273,13 @@ impl Fake {
             *initialized = true;
         }
         if self.inventory.workload == Workload::NotYet {
-            self.inventory.workload = Workload::Reachable { nodes: vec![], addons: BTreeMap::new(), etcd: vec![] };
+            self.inventory.workload = Workload::Reachable {
+                nodes: vec![],
+                addons: BTreeMap::new(),
+                etcd: vec![],
+                foreign: BTreeMap::new(),
+                applied: None,
+            };
         }
         Some(happened)
     }

@@ -90,6 +90,10 @@ fn deleting_what_is_not_ours_is_found_out() {
     let mut other = proxy.clone();
     other.revision.resource_version = "0".to_owned();
     check_tampered(&AT_THE_PACKAGES, |planned| planned.steps.push(deletion(&other)), "D10");
+    // It is on record, and the release has it.
+    let settings = &addons[&"pvcsi".parse().unwrap()][0];
+    assert_eq!(settings.live["kind"], "ConfigMap");
+    check_tampered(&AT_THE_PACKAGES, |planned| planned.steps.push(deletion(settings)), "D10");
 }
 
 #[test]

@@ -61,6 +61,7 @@ const TABLE: &[(&str, &[Test])] = &[
         "The Add-ons Controller",
         tests![
             packages::add_ons_are_kept_as_they_should_be_also_without_an_update,
+            packages::add_ons_are_kept_as_they_should_be_also_after_an_update_that_failed,
             packages::add_ons_are_read_from_the_image_of_the_distribution,
             packages::coredns_and_kube_proxy_have_the_versions_of_the_distribution,
         ],
@@ -73,7 +74,7 @@ const TABLE: &[(&str, &[Test])] = &[
             packages::daemon_sets_replace_no_pod_that_runs,
             packages::deployments_have_one_pod_more_and_none_less_while_they_roll,
             packages::pods_of_deployments_run_only_on_nodes_that_have_their_image,
-            packages::objects_that_a_release_does_not_have_any_more_are_left_alone,
+            packages::objects_that_a_release_does_not_have_any_more_are_removed,
         ],
     ),
     (
@@ -84,6 +85,7 @@ const TABLE: &[(&str, &[Test])] = &[
             packages::an_add_on_that_is_not_well_stops_no_other,
             packages::a_cluster_that_cannot_be_reached_is_a_reason_to_wait,
             packages::a_malformed_image_is_no_release,
+            packages::an_add_on_that_somebody_else_brought_in_is_left_to_them,
         ],
     ),
     (

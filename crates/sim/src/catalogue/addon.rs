@@ -3,7 +3,7 @@
 use kube::{Resource, ResourceExt};
 use windlass_api::annotation;
 use windlass_api::machine_image::{Addon, Distribution};
-use windlass_api::version::{KubernetesVersion, MinorVersion, facts};
+use windlass_api::version::facts;
 
 /// An add-on, as it is in all images.
 struct Template {
@@ -42,7 +42,7 @@ const fn core(name: &'static str, text: &'static str) -> Template {
 pub(super) fn annotate(image: &mut impl Resource) -> serde_json::Result<()> {
     let Some(text) = image.annotations().get(annotation::DISTRIBUTION.name) else { return Ok(()) };
     let distribution: Distribution = serde_json::from_str(text)?;
-    let has_policies = has_policies(&distribution.kubernetes.version);
+    let has_policies = facts::has_pod_security_policy(&distribution.kubernetes.version);
     for template in TEMPLATES {
         if template.name == SECURITY_POLICIES && !has_policies {
             continue;
@@ -57,12 +57,6 @@ pub(super) fn annotate(image: &mut impl Resource) -> serde_json::Result<()> {
         image.annotations_mut().insert(key, serde_json::to_string(&addon)?);
     }
     Ok(())
-}
-
-/// Whether an image has the add-on of security policies. The last version of Kubernetes with such objects comes without: nobody
-/// takes them away before the next, which may not find any.
-pub(super) fn has_policies(kubernetes: &KubernetesVersion) -> bool {
-    facts::has_pod_security_policy(kubernetes) && kubernetes.minor() < MinorVersion { major: 1, minor: 24 }
 }
 
 fn filled(template: &Template, distribution: &Distribution) -> String {

@@ -7,10 +7,11 @@ use windlass_plan::gate::Gate;
 const TABLE: &str = include_str!("../../../../../docs/gates.md");
 
 /// Where the tests are that the table names.
-const TESTS: [&str; 11] = [
+const TESTS: [&str; 12] = [
     include_str!("../gates.rs"),
     include_str!("../render.rs"),
     include_str!("../second_opinion.rs"),
+    include_str!("../seed/packages.rs"),
     include_str!("../story.rs"),
     include_str!("../releases/objects.rs"),
     include_str!("../../../src/render/cover.rs"),

@@ -241,7 +241,24 @@ fn workload(era: &Era, state: &State, names: Names) -> real::Workload {
     nodes.extend(workers.map(|(number, worker)| {
         node(format!("worker-{number}"), false, worker.version, worker.life == WorkerLife::Ready)
     }));
-    real::Workload::Reachable { nodes, addons: addons(era, state), etcd: members(era, state, names) }
+    let addons = addons(era, state);
+    let applied = Some(applied(&target, &addons));
+    let etcd = members(era, state, names);
+    real::Workload::Reachable { nodes, addons, etcd, foreign: BTreeMap::new(), applied }
+}
+
+/// A record that is always up to date: what it is for is not part of the model.
+fn applied(target: &Target, addons: &BTreeMap<AddonName, Vec<real::AddonObject>>) -> real::AppliedAddons {
+    let entry = |addon: &AddonName, object: &Value| {
+        let mut entry = real::AppliedObject::of(addon, object);
+        let found = addons.get(addon).and_then(|found| found.iter().find(|found| entry.is(&found.live)));
+        entry.uid = found.map(|found| found.revision.uid.clone());
+        entry
+    };
+    let release = target.release.addons.iter();
+    let entries = release.flat_map(|(addon, release)| release.objects.iter().map(move |object| (addon, object)));
+    let objects = entries.map(|(addon, object)| entry(addon, object)).collect();
+    real::AppliedAddons { revision: revision("record"), objects }
 }
 
 /// How many nodes have this version: what is bound to it runs on them, and nowhere else.

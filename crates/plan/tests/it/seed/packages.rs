@@ -3,16 +3,17 @@
 use serde_json::Value;
 use windlass_api::annotation;
 use windlass_api::name::AddonName;
-use windlass_plan::inventory::{AddonObject, Workload};
+use windlass_plan::inventory::{AddonObject, UpdateRecordState, Workload};
 use windlass_plan::package::{PackageState, states as package_states};
+use windlass_plan::planner::{Planned, Record};
 use windlass_plan::release::{AddonRelease, Release};
-use windlass_plan::report::StageState;
+use windlass_plan::report::{Assessment, StageState};
 use windlass_plan::step::{Action, Stage};
 
 use super::{begins, ends, reasons, states, steps_of, until};
 use crate::fake::Fake;
 use crate::sample::{image, target};
-use crate::story::{checked_plan, running_cluster};
+use crate::story::{checked_plan, failed_update, running_cluster};
 
 fn addons(fake: &mut Fake) -> &mut std::collections::BTreeMap<AddonName, Vec<AddonObject>> {
     let Workload::Reachable { addons, .. } = &mut fake.inventory.workload else { panic!("no API") };
@@ -44,9 +45,26 @@ pub fn add_ons_are_kept_as_they_should_be_also_without_an_update() {
     let roles: Vec<&str> = planned.steps.iter().map(|step| step.role.as_str()).collect();
     assert_eq!(
         roles,
-        ["addon/coredns/Deployment", "addon/pvcsi/ConfigMap/vmware-system-csi/pvcsi-settings", "addon/pvcsi/DaemonSet"]
+        [
+            "addons/applied",
+            "addon/coredns/Deployment",
+            "addon/pvcsi/ConfigMap/vmware-system-csi/pvcsi-settings",
+            "addon/pvcsi/DaemonSet"
+        ]
     );
     ends(&mut fake);
+}
+
+#[test]
+pub fn add_ons_are_kept_as_they_should_be_also_after_an_update_that_failed() {
+    let mut fake = failed_update();
+    fake.record(&Record::Failed { message: "timed out".to_owned() });
+    let coredns = &mut addons(&mut fake).get_mut(&name("coredns")).unwrap()[0];
+    coredns.live["spec"]["replicas"] = 9.into();
+    let planned = checked_plan(&fake);
+    assert_eq!(planned.report.assessment, Assessment::UpdateFailed);
+    let roles: Vec<&str> = planned.steps.iter().map(|step| step.role.as_str()).collect();
+    assert_eq!(roles, ["addon/coredns/Deployment"], "and nothing else is done");
 }
 
 #[test]
@@ -82,8 +100,14 @@ pub fn a_new_distribution_creates_and_updates_the_objects_of_add_ons() {
     applied.sort_unstable();
     assert_eq!(
         applied,
-        [("apply", "DaemonSet"), ("apply", "DaemonSet"), ("apply", "Deployment"), ("apply", "Deployment")],
-        "what differs, and not the ConfigMap that stays as it is"
+        [
+            ("apply", "ConfigMap"),
+            ("apply", "DaemonSet"),
+            ("apply", "DaemonSet"),
+            ("apply", "Deployment"),
+            ("apply", "Deployment")
+        ],
+        "what differs and the record of it, and not the ConfigMap that stays as it is"
     );
 }
 
@@ -118,16 +142,116 @@ pub fn pods_of_deployments_run_only_on_nodes_that_have_their_image() {
     }
 }
 
-#[test]
-pub fn objects_that_a_release_does_not_have_any_more_are_left_alone() {
+/// An image with one more object in an add-on.
+fn image_with(version: &str, object: &str) -> Release {
+    let key = format!("{}legacy", annotation::ADDON_PREFIX);
+    let mut image = image(version);
+    let value = serde_json::json!({"type": "inline", "value": object}).to_string();
+    image.metadata.annotations.as_mut().unwrap().insert(key, value);
+    Release::from_image(&image).unwrap()
+}
+
+fn deleted(planned: &Planned) -> Vec<String> {
+    let deletes = planned.steps.iter().filter(|step| matches!(step.action, Action::Delete { .. }));
+    deletes.map(|step| format!("{}/{}", step.action.kind(), step.action.name())).collect()
+}
+
+/// A cluster with a release that has one more object goes to one without; and what is deleted beside DaemonSets on the way.
+fn check_left(object: &str, wanted: &[&str]) -> Fake {
     let mut fake = running_cluster(1, 1);
-    let mut unused = addons(&mut fake)[&name("pvcsi")][0].clone();
-    assert_eq!(unused.live["kind"], "ConfigMap");
-    unused.live["metadata"]["name"] = "of-an-earlier-release".into();
-    addons(&mut fake).get_mut(&name("pvcsi")).unwrap().push(unused);
-    let planned = checked_plan(&fake);
-    let deleted = planned.steps.iter().any(|step| matches!(step.action, Action::Delete { .. }));
-    assert!(!deleted && planned.record.is_none(), "{:?}", planned.steps);
+    fake.target.release = image_with("v1.15.5", object);
+    ends(&mut fake);
+    fake.target = target(1, 1, "v1.16.7");
+    let story = ends(&mut fake);
+    let deletes = story.lines().filter_map(|line| line.strip_prefix("packages     delete ")?.split_once("  "));
+    let deletes: Vec<&str> = deletes.map(|(what, _)| what).filter(|what| !what.starts_with("DaemonSet")).collect();
+    assert_eq!(deletes, wanted, "{story}");
+    fake
+}
+
+const LEFT: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: left, namespace: kube-system}}";
+
+#[test]
+pub fn objects_that_a_release_does_not_have_any_more_are_removed() {
+    let mut fake = check_left(LEFT, &["ConfigMap left"]);
+    let Workload::Reachable { applied, .. } = &fake.inventory.workload else { panic!("no API") };
+    let recorded: Vec<&str> = applied.as_ref().unwrap().objects.iter().map(|entry| entry.name.as_str()).collect();
+    assert!(!recorded.contains(&"left") && recorded.contains(&"pvcsi-settings"), "{recorded:?}");
+    // What carries our label and is not on record may be anybody's.
+    let mut copy = addons(&mut fake)[&name("pvcsi")][0].clone();
+    assert_eq!(copy.live["kind"], "ConfigMap");
+    copy.live["metadata"]["name"] = "a-copy".into();
+    addons(&mut fake).get_mut(&name("pvcsi")).unwrap().push(copy);
+    assert_eq!(deleted(&checked_plan(&fake)), [""; 0]);
+}
+
+#[test]
+fn what_was_made_anew_by_somebody_else_is_not_removed() {
+    let mut fake = running_cluster(1, 1);
+    fake.target.release = image_with("v1.15.5", LEFT);
+    ends(&mut fake);
+    fake.target = target(1, 1, "v1.15.5");
+    addons(&mut fake).get_mut(&name("legacy")).unwrap()[0].revision.uid = "uid-of-another".parse().unwrap();
+    let story = ends(&mut fake);
+    assert!(!story.contains("delete ConfigMap"), "{story}");
+}
+
+#[test]
+fn what_others_may_have_put_something_into_stays() {
+    check_left("{apiVersion: v1, kind: Namespace, metadata: {name: left}}", &[]);
+}
+
+#[test]
+fn nothing_is_removed_while_a_node_may_need_it() {
+    let mut fake = running_cluster(1, 1);
+    fake.target.release = image_with("v1.15.5", LEFT);
+    ends(&mut fake);
+    fake.target = target(1, 1, "v1.16.7");
+    let planned = until(&mut fake, |_, planned| deleted(planned).contains(&"ConfigMap/left".to_owned()));
+    assert!(planned.record.is_none());
+    let Workload::Reachable { nodes, .. } = &fake.inventory.workload else { panic!("no API") };
+    let new = &fake.target.release.distribution;
+    assert!(nodes.iter().all(|node| node.distribution.as_ref() == Some(new)), "{nodes:?}");
+}
+
+#[test]
+fn a_job_of_a_distribution_that_is_gone_is_removed() {
+    let job = "
+apiVersion: batch/v1
+kind: Job
+metadata: {name: once, namespace: kube-system}
+spec: {template: {spec: {containers: []}}}
+";
+    check_left(job, &["Job once-v1.15.5---vmware.1-guest.1"]);
+}
+
+#[test]
+fn objects_of_a_kind_that_the_next_version_has_no_more_go_before_its_first_machine() {
+    let policy = "{apiVersion: policy/v1beta1, kind: PodSecurityPolicy, metadata: {name: restricted}}";
+    let mut fake = Fake::new(target(1, 1, "v1.24.9"));
+    fake.target.release = image_with("v1.24.9", policy);
+    ends(&mut fake);
+    fake.target = target(1, 1, "v1.25.7");
+    let planned = until(&mut fake, |_, planned| !deleted(planned).is_empty());
+    assert_eq!(deleted(&planned), ["PodSecurityPolicy/restricted"]);
+    assert!(reasons(&planned, Stage::ControlPlane).contains(&"PackageNotReady"), "{planned:?}");
+    assert_eq!(fake.inventory.control_plane.job, None, "no machine of the new version was asked for");
+    ends(&mut fake);
+}
+
+#[test]
+pub fn an_add_on_that_somebody_else_brought_in_is_left_to_them() {
+    let mut fake = running_cluster(1, 1);
+    addons(&mut fake).remove(&name("authsvc"));
+    let Workload::Reachable { foreign, .. } = &mut fake.inventory.workload else { panic!("no API") };
+    foreign.insert(name("authsvc"), vec!["Deployment/authsvc".to_owned()]);
+    fake.target = target(1, 1, "v1.16.7");
+    let story = ends(&mut fake);
+    assert!(!story.contains("addon/authsvc") && !story.contains("Deployment/authsvc"), "{story}");
+    let states = package_states(&fake.target, &fake.inventory).unwrap();
+    let unmanaged = PackageState::Unmanaged { object: "Deployment/authsvc".to_owned() };
+    assert_eq!(states[&name("authsvc")], unmanaged);
+    assert_eq!(fake.inventory.update.as_ref().unwrap().state, UpdateRecordState::Succeeded, "nobody waits for it");
 }
 
 #[test]
