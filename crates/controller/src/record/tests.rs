@@ -95,6 +95,20 @@ fn stages_begin_and_end_once_each() {
 }
 
 #[test]
+fn packages_that_are_unwell_while_nodes_come_have_not_begun() {
+    use StageState::{Done, Ready, Running};
+    let mut status = ClusterUpdateStatus::default();
+    for states in [[Done, Ready, Ready], [Running, Running, Running], [Done, Done, Running], [Done; 3]] {
+        status = at(BEGAN, &status, states, None);
+        assert_eq!(times(&status)[0], (false, false), "{states:?}");
+    }
+    assert_eq!(times(&status)[1..], [(true, true); 2]);
+    // After a crash, the write of its steps may be all that is left of the beginning of a stage.
+    let waits = at(BEGAN, &ClusterUpdateStatus::default(), [Running, StageState::Waiting, StageState::Waiting], None);
+    assert_eq!(times(&waits)[0], (true, false));
+}
+
+#[test]
 fn a_stage_with_nothing_to_do_has_no_times() {
     let status = at(BEGAN, &ClusterUpdateStatus::default(), [StageState::Done; 3], Some(Record::Succeeded));
     assert_eq!(times(&status), [(false, false); 3]);
