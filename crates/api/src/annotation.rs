@@ -139,6 +139,9 @@ keys! {
     /// may wait for a later one keep their version. Written by `windlass upgrade`, which removes it with the last hop; read by
     /// us.
     ON_THE_WAY_TO: KubernetesVersion = "windlass.dev/on-the-way-to";
+    /// On a `TanzuKubernetesCluster`: the digest of what a newer Windlass decides otherwise, which machines may be replaced for.
+    /// Written by people; read by us.
+    ACCEPTED_DEFAULTS: String = "windlass.dev/accepted-defaults";
 }
 
 /// What the key of an add-on's annotation on a machine image begins with. The value is a JSON object with the manifests.

@@ -24,6 +24,9 @@ pub struct Report {
     pub waiting: Vec<Waited>,
     /// Rules that are known not to hold for a while, with the reason why that is tolerable.
     pub exemptions: Vec<String>,
+    /// An update that nobody has asked for, and why it does not begin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Blocked>,
 }
 
 /// The whole in one word.
@@ -90,7 +93,13 @@ pub struct Wait {
 
 impl Report {
     pub(crate) fn new(case: &Case<'_>) -> Self {
-        Self { assessment: Assessment::Running, stages: Vec::new(), waiting: Vec::new(), exemptions: exemptions(case) }
+        Self {
+            assessment: Assessment::Running,
+            stages: Vec::new(),
+            waiting: Vec::new(),
+            exemptions: exemptions(case),
+            pending: case.pending.clone(),
+        }
     }
 
     /// Dates what the stages wait for. What was waited for at the last look has been waited for since then; what is new is
@@ -219,7 +228,8 @@ mod tests {
     fn check(assessment: Assessment, stage: StageState, change: bool, before: Option<Phase>, phase: Phase) {
         let changes = if change { vec!["a line".to_owned()] } else { Vec::new() };
         let stage = StageReport { stage: Stage::Workers, state: stage, changes, blocked: Vec::new() };
-        let report = Report { assessment, stages: vec![stage], waiting: Vec::new(), exemptions: Vec::new() };
+        let report =
+            Report { assessment, stages: vec![stage], waiting: Vec::new(), exemptions: Vec::new(), pending: None };
         assert_eq!(report.phase(before), phase, "{assessment:?} {before:?}");
     }
 

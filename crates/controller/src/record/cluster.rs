@@ -14,7 +14,7 @@ use windlass_plan::report::{Assessment, Report, StageReport, StageState};
 use windlass_plan::step::Stage;
 
 use super::Recorded;
-use super::condition::{Waiting, conditions};
+use super::condition::{Waiting, conditions, pending};
 use crate::resolve::Unresolved;
 
 /// The status of a cluster that was planned for. The stage is the one that its update is at.
@@ -40,7 +40,10 @@ pub(super) fn status(
         waiting_for: waiting.as_ref().map(|waiting| waiting.message.clone()),
         observed_generation: tkc.metadata.generation,
         addons: addons(before, recorded),
-        conditions: conditions(waiting.as_ref(), tkc.metadata.generation),
+        conditions: conditions(waiting.as_ref(), tkc.metadata.generation)
+            .into_iter()
+            .chain(pending(&recorded.planned.report, tkc.metadata.generation))
+            .collect(),
     }
 }
 

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use windlass_api::condition::{ConditionStatus, ConditionType};
 use windlass_api::kind::tanzu::TanzuKubernetesClusterStatus;
 use windlass_api::kind::{Condition, condition};
+use windlass_plan::report::Report;
 
 /// The reason of a cluster that waits for nothing.
 pub(super) const AS_ASKED: &str = "AsAsked";
@@ -42,6 +43,19 @@ pub(super) fn conditions(waiting: Option<&Waiting>, generation: Option<i64>) -> 
             Some(stalled) => of(ConditionType::Stalled, true, &stalled.reason, &stalled.message),
         },
     ]
+}
+
+/// The condition of a cluster that would be updated for nobody but Windlass. A cluster that would not has none.
+pub(super) fn pending(report: &Report, generation: Option<i64>) -> Option<Condition> {
+    let blocked = report.pending.as_ref()?;
+    Some(Condition {
+        type_: ConditionType::UpdatePending.as_str().to_owned(),
+        status: ConditionStatus::True.as_str().to_owned(),
+        observed_generation: generation,
+        last_transition_time: String::new(),
+        reason: blocked.reason().to_owned(),
+        message: format!("{blocked}; {}", blocked.way_out()),
+    })
 }
 
 /// Gives each condition the time at which its status last changed.

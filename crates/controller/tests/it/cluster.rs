@@ -15,6 +15,7 @@ use windlass_api::kind::wcp::WCPCluster;
 use windlass_controller::access::Access;
 use windlass_controller::reconcile::{FINALIZER, JOB_NAMESPACE, run};
 use windlass_plan::gate::Gates;
+use windlass_plan::render::Defaults;
 use windlass_sim::world::World;
 
 use crate::world::{Nothing, api, create, in_world, read, tkc, versions};
@@ -28,6 +29,7 @@ async fn controlled(world: &World, seconds: u64) {
         clock: world.settings().clock.clone(),
         seed: world.settings().seed,
         gates: Gates::all(),
+        defaults: Defaults::default(),
         trace: None,
     };
     run(access, tokio::time::sleep(Duration::from_secs(seconds))).await;

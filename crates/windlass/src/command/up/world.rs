@@ -8,6 +8,7 @@ use std::thread;
 use tokio::sync::oneshot;
 use windlass_apiserver::ApiServer;
 use windlass_plan::gate::Gates;
+use windlass_plan::render::Defaults;
 use windlass_rehearse::assembly::{self, Assembly};
 use windlass_rehearse::crash::Crashes;
 use windlass_runtime::chance::Seed;
@@ -79,8 +80,14 @@ async fn live(
             return;
         }
     };
-    let settings =
-        assembly::Settings { gates: Gates::all(), doors: Arc::new(doors), keys: Arc::new(keys), crashes, trace: None };
+    let settings = assembly::Settings {
+        gates: Gates::all(),
+        defaults: Defaults::default(),
+        doors: Arc::new(doors),
+        keys: Arc::new(keys),
+        crashes,
+        trace: None,
+    };
     let assembly = Assembly::new(world, settings);
     drop(ready.send(Ok(assembly.world().management().clone())));
     assembly
