@@ -142,6 +142,9 @@ keys! {
     /// On a Secret of a cluster that was lost and made anew: what it was taken from, `Machine/x`. Written by `windlass secrets
     /// recover`; read by people.
     RECOVERED_FROM: String = "windlass.dev/recovered-from";
+    /// On a `TanzuKubernetesCluster`: the digest of what a newer Windlass decides otherwise, which machines may be replaced for.
+    /// Written by people; read by us.
+    ACCEPTED_DEFAULTS: String = "windlass.dev/accepted-defaults";
 }
 
 /// What the key of an add-on's annotation on a machine image begins with. The value is a JSON object with the manifests.

@@ -21,6 +21,10 @@ words! {
         /// releases.
         TanzuKubernetesReleaseCompatible,
 
+        /// Machines would be replaced for no other reason than that Windlass decides something otherwise now; the owner has not
+        /// agreed to it.
+        UpdatePending,
+
         /// A package is being brought in.
         Reconciling,
         /// A package could not be brought in.

@@ -9,6 +9,7 @@ use windlass_api::name::{ClusterSecret, NamespacedName};
 use windlass_api::version::KubernetesVersion;
 use windlass_plan::gate::Gates;
 use windlass_plan::inventory::Alarm;
+use windlass_plan::render::Defaults;
 use windlass_runtime::chance::Seed;
 use windlass_runtime::clock::Clock;
 use windlass_runtime::trace::Trace;
@@ -30,6 +31,8 @@ pub struct Access {
     pub seed: Seed,
     /// The rules that are in force: all of them, except in rehearsals that leave one out on purpose.
     pub gates: Gates,
+    /// What Windlass decides of machines where nobody else does.
+    pub defaults: Defaults,
     /// Where the event log of the runners goes.
     pub trace: Option<Arc<dyn Trace>>,
     /// Where looks at clusters are counted.

@@ -8,6 +8,7 @@ pub(crate) mod management;
 mod secrets;
 pub(crate) mod workload;
 
+use windlass_api::annotation;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::{ClusterName, Namespace, NamespacedName, ObjectName};
 use windlass_plan::inventory::{ClusterState, Gap, Inventory, Workload};
@@ -97,6 +98,7 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         workload,
         update,
         gaps: gaps.0,
+        consent: tkc.metadata.annotations.as_ref().and_then(|all| all.get(annotation::ACCEPTED_DEFAULTS.name)).cloned(),
     };
     Observed { inventory, workload: connection }
 }

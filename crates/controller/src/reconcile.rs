@@ -17,6 +17,7 @@ use kube::runtime::watcher;
 use kube::{Api, Resource};
 use serde_json::json;
 use windlass_api::kind::cluster_api::Cluster;
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::label;
 use windlass_api::name::NamespacedName;
@@ -26,6 +27,7 @@ use windlass_plan::inventory::Inventory;
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::report::Assessment;
 use windlass_plan::step::Step;
+use windlass_plan::target::Target;
 use windlass_runtime::events::Recorder;
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::{Ctx, Options, Outcome, Runner};
@@ -273,7 +275,7 @@ impl From<Again> for Outcome {
 async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Again, Error> {
     let latest = latest_update(ctx, cluster);
     let target = match resolve::target(ctx, cluster, latest.as_deref()) {
-        Ok(target) => target,
+        Ok(target) => decided(ctx, target, latest.as_deref()),
         Err(unresolved) => {
             record::unresolved(ctx, cluster, latest.as_deref(), &unresolved).await?;
             return Ok(Again::Unless { period: DRIFT });
@@ -296,6 +298,15 @@ async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Ag
     record::outcome(ctx, cluster, latest.as_deref(), &recorded).await?;
     let again = when_to_look_again(&input.inventory, &planned, &executed);
     failed(executed, steps.len()).map_or(Ok(again), Err)
+}
+
+/// The target with what this Windlass decides. An update that is under way has its own from the one that began it.
+fn decided(ctx: &Context, target: Target, latest: Option<&ClusterUpdate>) -> Target {
+    let state = latest.map(|update| update.status.as_ref().and_then(|status| status.state));
+    match state {
+        None | Some(Some(UpdateState::Succeeded)) => target.with_defaults(ctx.access.defaults.clone()),
+        Some(_) => target,
+    }
 }
 
 async fn execute(
@@ -393,7 +404,8 @@ fn awaits_workload(blocked: &Blocked) -> bool {
         | Blocked::PoolRolling { .. }
         | Blocked::DrainBlocked { .. }
         | Blocked::MachineFailed { .. }
-        | Blocked::PoolStalled { .. } => false,
+        | Blocked::PoolStalled { .. }
+        | Blocked::ConsentNeeded { .. } => false,
     }
 }
 

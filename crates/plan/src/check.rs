@@ -55,7 +55,7 @@ pub enum Severity {
 type Rule = fn(&PlanningInput, &Planned) -> Vec<Finding>;
 
 /// The rules, in the order in which they complain.
-const RULES: [Rule; 20] = [
+const RULES: [Rule; 21] = [
     version::workers_behind_control_plane,
     version::nothing_is_left_too_far_behind,
     version::proxies_behind_control_plane,
@@ -76,6 +76,7 @@ const RULES: [Rule; 20] = [
     package::pods_start_where_their_images_are,
     package::only_ours_is_deleted,
     nothing_while_paused,
+    update::somebody_asked_for_it,
 ];
 
 /// All complaints about a plan.

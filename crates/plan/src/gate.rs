@@ -3,6 +3,7 @@
 mod a_whole_node_stays;
 mod blocked;
 mod certificates_present;
+mod consent;
 mod control_plane_healthy;
 mod etcd_quorum;
 mod etcd_step;
@@ -40,6 +41,7 @@ use serde::Serialize;
 pub use a_whole_node_stays::a_whole_node_stays;
 pub use blocked::Blocked;
 pub use certificates_present::certificates_present;
+pub use consent::consent;
 pub use control_plane_healthy::control_plane_healthy;
 pub(crate) use control_plane_healthy::not_ready;
 pub use etcd_quorum::etcd_quorum;
@@ -128,11 +130,13 @@ pub enum Gate {
     NoGaps,
     /// No machine is touched beside a pool of workers that has given up moving.
     PoolMoves,
+    /// Machines are replaced for new defaults of Windlass only with their owner's consent.
+    Consent,
 }
 
 impl Gate {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::VersionPath,
         Self::KubeletsNotTooOld,
         Self::ProxyNotAhead,
@@ -160,6 +164,7 @@ impl Gate {
         Self::NotPaused,
         Self::NoGaps,
         Self::PoolMoves,
+        Self::Consent,
     ];
 
     /// The name by which it can be switched off in a rehearsal: `worker-order`.
@@ -192,6 +197,7 @@ impl Gate {
             Self::NotPaused => "not-paused",
             Self::NoGaps => "no-gaps",
             Self::PoolMoves => "pool-moves",
+            Self::Consent => "consent",
         }
     }
 
@@ -222,7 +228,7 @@ impl Gate {
             Self::PackagesFirst => &["D1", "D8", "V11"],
             Self::WorkerOrder => &["V1", "D2"],
             Self::NotPaused => &["D4"],
-            Self::NoGaps => &[],
+            Self::NoGaps | Self::Consent => &[],
             Self::PoolMoves => &["C5"],
         }
     }

@@ -5,6 +5,7 @@
 
 pub mod cluster;
 mod cover;
+mod defaults;
 pub mod job;
 pub mod kubeadm;
 pub mod kubeadm_control_plane;
@@ -23,6 +24,7 @@ use windlass_api::label;
 use windlass_api::name::{Child, MachineName, NameLimit, Role, Uid, UpdateId};
 
 pub use cover::{covers, differences};
+pub use defaults::Defaults;
 
 use crate::target::{MachinesTarget, Target};
 
@@ -97,7 +99,13 @@ impl Scope<'_> {
         let value = self.node_labels();
         NodeRegistration {
             kubelet_extra_args: vec![Argument { name: NodeRegistration::NODE_LABELS.to_owned(), value }],
-            ..NodeRegistration::default()
+            rest: self
+                .target
+                .defaults
+                .node_registration
+                .iter()
+                .map(|(field, value)| (field.clone(), json!(value)))
+                .collect(),
         }
     }
 

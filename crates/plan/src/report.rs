@@ -26,6 +26,9 @@ pub struct Report {
     pub secrets: Secrets,
     /// Rules that are known not to hold for a while, with the reason why that is tolerable.
     pub exemptions: Vec<String>,
+    /// An update that nobody has asked for, and why it does not begin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<Blocked>,
 }
 
 /// Whether the certificates and keys of a cluster are there.
@@ -115,6 +118,7 @@ impl Report {
             waiting: Vec::new(),
             secrets: secrets(case),
             exemptions: exemptions(case),
+            pending: case.pending.clone(),
         }
     }
 
@@ -257,7 +261,8 @@ mod tests {
         let changes = if change { vec!["a line".to_owned()] } else { Vec::new() };
         let stage = StageReport { stage: Stage::Workers, state: stage, changes, blocked: Vec::new() };
         let (waiting, exemptions) = (Vec::new(), Vec::new());
-        let report = Report { assessment, stages: vec![stage], waiting, secrets: Secrets::Intact, exemptions };
+        let secrets = Secrets::Intact;
+        let report = Report { assessment, stages: vec![stage], waiting, secrets, exemptions, pending: None };
         assert_eq!(report.phase(before), phase, "{assessment:?} {before:?}");
     }
 

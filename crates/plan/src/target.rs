@@ -18,6 +18,7 @@ use windlass_api::version::KubernetesVersion;
 use windlass_api::{annotation, key};
 
 use crate::release::Release;
+use crate::render::Defaults;
 use crate::resolve::hops;
 
 pub use kubeadm_control_plane::{KubeadmParts, PoolParts};
@@ -38,6 +39,9 @@ pub struct Target {
     pub pools: Vec<PoolTarget>,
     /// The network inside of the cluster.
     pub network: NetworkTarget,
+    /// What Windlass decides of its machines.
+    #[serde(skip_serializing_if = "Defaults::is_empty")]
+    pub defaults: Defaults,
     /// What the class of the cluster can be told, where it is of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyTarget>,
@@ -206,7 +210,15 @@ impl Target {
 
     /// What an update that was begun leads to, whatever its owner asks for by now.
     pub fn of_update(tkc: &TanzuKubernetesCluster, to: &UpdateEnd, release: Release) -> Result<Self, TargetError> {
-        Self::with_machines(tkc, &to.control_plane, (&to.workers, PoolVersion::in_update(to, POOL)), release)
+        let target =
+            Self::with_machines(tkc, &to.control_plane, (&to.workers, PoolVersion::in_update(to, POOL)), release)?;
+        Ok(target.with_defaults(Defaults { node_registration: to.defaults.clone() }))
+    }
+
+    /// The same with what this Windlass decides.
+    #[must_use]
+    pub fn with_defaults(self, defaults: Defaults) -> Self {
+        Self { defaults, ..self }
     }
 
     fn with_machines(
@@ -235,7 +247,8 @@ impl Target {
         let network = NetworkTarget::new("spec.settings.network", network)?;
         one_image("spec.distribution", &release)?;
         let drive = Drive::Machines;
-        Ok(Self { cluster, drive, release, control_plane, pools: vec![pool], network, topology: None })
+        let (pools, defaults, topology) = (vec![pool], Defaults::default(), None);
+        Ok(Self { cluster, drive, release, control_plane, pools, network, defaults, topology })
     }
 
     /// The same cluster on the way to the end of an update that was begun, whatever its owner asks for by now.
@@ -260,6 +273,7 @@ impl Target {
             kubernetes: self.release.kubernetes.to_string(),
             control_plane: self.control_plane.written(),
             kept_pools: self.kept_pools().map(|pool| pool.name.to_string()).collect(),
+            defaults: self.defaults.node_registration.clone(),
             ..UpdateEnd::default()
         };
         match self.drive {

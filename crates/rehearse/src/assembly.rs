@@ -18,6 +18,7 @@ use windlass_controller::access::{Access, KeyMaker, Workloads};
 use windlass_controller::metrics::Metrics;
 use windlass_controller::reconcile;
 use windlass_plan::gate::Gates;
+use windlass_plan::render::Defaults;
 use windlass_runtime::trace::Trace;
 use windlass_sim::actor::{Actor, Caller, acting};
 use windlass_sim::door::Doors;
@@ -37,6 +38,8 @@ const RESTART: Duration = Duration::from_secs(5);
 pub struct Settings {
     /// The rules that are in force.
     pub gates: Gates,
+    /// What this Windlass decides of machines.
+    pub defaults: Defaults,
     /// Where the APIs of workload clusters can be reached.
     pub doors: Arc<dyn Doors>,
     /// Makes certificates and keys of new clusters.
@@ -52,6 +55,7 @@ impl Settings {
     pub fn rehearsal(world: &World) -> Self {
         Self {
             gates: Gates::all(),
+            defaults: Defaults::default(),
             doors: Arc::new(NoDoors),
             keys: Arc::new(StandInKeys::new(world.settings().seed)),
             crashes: Crashes::none().or_of(&world.settings().faults),
@@ -188,6 +192,7 @@ impl Assembly {
             clock: self.world.faults().clock(process.caller(), &world.clock),
             seed: world.seed.child("controllers"),
             gates: self.settings.gates.clone(),
+            defaults: self.settings.defaults.clone(),
             trace: self.settings.trace.clone(),
             metrics: self.metrics.clone(),
         }

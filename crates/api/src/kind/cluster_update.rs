@@ -1,5 +1,7 @@
 //! `ClusterUpdate`: our record of one update.
 
+use std::collections::BTreeMap;
+
 use kube_derive::CustomResource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -114,6 +116,10 @@ pub struct UpdateEnd {
     /// defaults. By role: `control-plane/0`, `workers/default`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outdated: Vec<String>,
+    /// What Windlass decides of how nodes register, where neither the owner nor the release does. An update goes on with what it
+    /// was begun with, whichever Windlass goes on with it.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub defaults: BTreeMap<String, String>,
 }
 
 /// A pool of workers at one end of an update.

@@ -10,6 +10,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::ListParams;
 use windlass_api::condition::ConditionType;
+use windlass_api::kind::bootstrap::KubeadmConfig;
 use windlass_api::kind::cluster_api::{Cluster, Machine as LiveMachine};
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::wcp::{WCPMachine, WCPMachineSpec};
@@ -26,7 +27,7 @@ use windlass_runtime::key::Key;
 pub(super) use pool::pools;
 
 use super::{Gaps, Subject};
-use crate::reconcile::context::Context;
+use crate::reconcile::context::{Context, MadeFrom};
 use crate::reconcile::{JOB_NAMESPACE, belongs_to};
 use crate::said::{said, with_causes};
 
@@ -144,7 +145,7 @@ fn waited(live: &ClusterUpdate) -> Vec<Waited> {
     known.collect()
 }
 
-/// The machines of the control plane. What each is made from is read once: it never changes.
+/// The machines of the control plane. What each is made from, and was told, is read once: it never changes.
 pub(super) async fn machines(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> Vec<Machine> {
     let known = ctx.memory.machines(&subject.key);
     let mut still = BTreeMap::new();
@@ -156,9 +157,11 @@ pub(super) async fn machines(ctx: &Context, subject: &Subject<'_>, gaps: &mut Ga
         let uid = live.metadata.uid.clone().unwrap_or_default();
         let made_from = match known.get(&uid) {
             Some(made_from) => Some(made_from.clone()),
-            None => infrastructure(ctx, subject, &live, gaps).await,
+            None => made_from(ctx, subject, &live, gaps).await,
         };
-        machines.extend(machine(&live, made_from.as_ref(), gaps));
+        let infrastructure = made_from.as_ref().map(|made_from| &made_from.infrastructure);
+        let registration = made_from.as_ref().and_then(|made_from| made_from.registration.clone());
+        machines.extend(machine(&live, infrastructure, gaps).map(|machine| Machine { registration, ..machine }));
         still.extend(made_from.map(|made_from| (uid, made_from)));
     }
     if still != known {
@@ -167,16 +170,31 @@ pub(super) async fn machines(ctx: &Context, subject: &Subject<'_>, gaps: &mut Ga
     machines
 }
 
-async fn infrastructure(
-    ctx: &Context,
-    subject: &Subject<'_>,
-    live: &LiveMachine,
-    gaps: &mut Gaps,
-) -> Option<WCPMachineSpec> {
-    let api: Api<WCPMachine> = Api::namespaced(ctx.access.client.clone(), subject.namespace.as_str());
+/// What a machine is made from; nothing while its infrastructure is not there.
+async fn made_from(ctx: &Context, subject: &Subject<'_>, live: &LiveMachine, gaps: &mut Gaps) -> Option<MadeFrom> {
+    let client = &ctx.access.client;
+    let api: Api<WCPMachine> = Api::namespaced(client.clone(), subject.namespace.as_str());
     let name = &live.spec.infrastructure_ref.name;
     let read = api.get_opt(name).await.map_err(|error| said(&error));
-    gaps.take(&format!("WCPMachine/{name}"), read).flatten().map(|machine| machine.spec)
+    let infrastructure = gaps.take(&format!("WCPMachine/{name}"), read).flatten()?.spec;
+    // Whoever decides nothing has nothing to compare.
+    if ctx.access.defaults.is_empty() {
+        return Some(MadeFrom { infrastructure, registration: None });
+    }
+    let Some(config) = &live.spec.bootstrap.config_ref else {
+        return Some(MadeFrom { infrastructure, registration: None });
+    };
+    let api: Api<KubeadmConfig> = Api::namespaced(client.clone(), subject.namespace.as_str());
+    let read = api.get_opt(&config.name).await.map_err(|error| said(&error));
+    let config = gaps.take(&format!("KubeadmConfig/{}", config.name), read)?;
+    Some(MadeFrom { infrastructure, registration: config.and_then(|config| registration(&config)) })
+}
+
+/// How a machine registers, whether it begins a cluster or joins one.
+fn registration(config: &KubeadmConfig) -> Option<serde_json::Value> {
+    let init = config.spec.init_configuration.as_ref().map(|init| &init.node_registration);
+    let join = config.spec.join_configuration.as_ref().map(|join| &join.node_registration);
+    init.or(join).and_then(|registration| serde_json::to_value(registration).ok())
 }
 
 /// A machine, as far as it can be read.
@@ -202,6 +220,7 @@ pub(crate) fn machine(live: &LiveMachine, made_from: Option<&WCPMachineSpec>, ga
         image,
         class,
         storage_class,
+        registration: None,
         state: gaps.take(&object, machine_state(live))?,
     })
 }

@@ -115,23 +115,31 @@ fn is_at_work(job: &Job) -> bool {
     !conditions.iter().any(|condition| condition.status == "True" && ends.contains(&condition.type_.as_str()))
 }
 
+/// What a machine was made from, and how it was told to register.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct MadeFrom {
+    pub infrastructure: WCPMachineSpec,
+    /// Read only where Windlass decides something of it.
+    pub registration: Option<serde_json::Value>,
+}
+
 /// Notes that only save requests: whoever loses them reads again.
 #[derive(Default)]
 pub(crate) struct Memory {
     /// By cluster and the uid of the Machine. What a machine was made from never changes.
-    machines: Mutex<BTreeMap<Key, BTreeMap<String, WCPMachineSpec>>>,
+    machines: Mutex<BTreeMap<Key, BTreeMap<String, MadeFrom>>>,
     /// By cluster, with the state of the kubeconfig Secret that each was made from.
     connections: Mutex<BTreeMap<Key, (String, WorkloadCluster)>>,
 }
 
 impl Memory {
     /// What the machines of a cluster were made from, by the uid of the Machine.
-    pub fn machines(&self, cluster: &Key) -> BTreeMap<String, WCPMachineSpec> {
+    pub fn machines(&self, cluster: &Key) -> BTreeMap<String, MadeFrom> {
         lock(&self.machines).get(cluster).cloned().unwrap_or_default()
     }
 
     /// Remembers what the machines of a cluster were made from, and forgets all others.
-    pub fn keep_machines(&self, cluster: &Key, machines: BTreeMap<String, WCPMachineSpec>) {
+    pub fn keep_machines(&self, cluster: &Key, machines: BTreeMap<String, MadeFrom>) {
         lock(&self.machines).insert(cluster.clone(), machines);
     }
 

@@ -11,7 +11,7 @@ use windlass_plan::report::{Assessment, Report, Secrets, StageReport, StageState
 use windlass_plan::step::Stage;
 use windlass_plan::why;
 
-use super::condition::{self, Waiting, conditions};
+use super::condition::{self, Waiting, conditions, pending};
 use super::waits::waits;
 use super::{Recorded, addons};
 use crate::reconcile::deletion::Left;
@@ -43,6 +43,7 @@ pub(super) fn status(
         conditions: {
             let mut conditions = conditions(waiting.as_ref(), tkc.metadata.generation);
             conditions.extend(condition::secrets(&recorded.planned.report.secrets, tkc.metadata.generation));
+            conditions.extend(pending(&recorded.planned.report, tkc.metadata.generation));
             conditions
         },
     }

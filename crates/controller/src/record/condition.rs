@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use windlass_api::condition::{ConditionStatus, ConditionType};
 use windlass_api::kind::{Condition, condition};
-use windlass_plan::report::Secrets;
+use windlass_plan::report::{Report, Secrets};
 
 /// The reason of a cluster that waits for nothing.
 pub(super) const AS_ASKED: &str = "AsAsked";
@@ -73,6 +73,13 @@ pub(super) fn secrets(secrets: &Secrets, generation: Option<i64>) -> Option<Cond
         }
         Secrets::Unknown { why } => about(ConditionStatus::Unknown, ("NotSeen", why)),
     }
+}
+
+/// `UpdatePending`, not dated yet: of a cluster that would be updated for nobody but Windlass. One that would not has none.
+pub(super) fn pending(report: &Report, generation: Option<i64>) -> Option<Condition> {
+    let blocked = report.pending.as_ref()?;
+    let message = format!("{blocked}; {}", blocked.way_out());
+    Some(of(ConditionType::UpdatePending, ConditionStatus::True, generation, (blocked.reason(), &message)))
 }
 
 /// Gives each condition the time at which its status last changed.

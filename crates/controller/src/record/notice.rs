@@ -120,11 +120,24 @@ impl Progress {
     }
 }
 
+/// What is new about a cluster: an update that nobody has asked for, and what it waits for.
+pub(super) fn of_cluster(before: &TanzuKubernetesClusterStatus, status: &TanzuKubernetesClusterStatus) -> Vec<Notice> {
+    let type_ = ConditionType::UpdatePending.as_str();
+    let said = |status: &TanzuKubernetesClusterStatus| {
+        condition(&status.conditions, type_).map(|pending| pending.message.clone())
+    };
+    let pending = said(status).filter(|message| Some(message) != said(before).as_ref()).map(|note| Notice {
+        kind: Kind::Normal,
+        reason: type_.to_owned(),
+        action: "Reconcile".to_owned(),
+        note,
+        related: None,
+    });
+    pending.into_iter().chain(waiting(before, status)).collect()
+}
+
 /// What a cluster waits for now, if that is something else than before.
-pub(super) fn of_cluster(
-    before: &TanzuKubernetesClusterStatus,
-    status: &TanzuKubernetesClusterStatus,
-) -> Option<Notice> {
+fn waiting(before: &TanzuKubernetesClusterStatus, status: &TanzuKubernetesClusterStatus) -> Option<Notice> {
     let ready = |status: &TanzuKubernetesClusterStatus| {
         condition(&status.conditions, ConditionType::Ready.as_str()).map(|ready| ready.reason.clone())
     };

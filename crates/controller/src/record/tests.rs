@@ -53,6 +53,7 @@ pub(super) fn planned(now: &str) -> (PlanningInput, Planned) {
         workload: Workload::NotYet,
         update: None,
         gaps: vec![],
+        consent: None,
     };
     let input = PlanningInput { target, inventory, now, gates: Gates::all() };
     let mut planned = plan(&input);
@@ -97,6 +98,20 @@ fn stages_begin_and_end_once_each() {
         assert_eq!(at(LATER, &status, states, None), status, "the same again, later, changes nothing");
     }
     assert!(status.stages.iter().all(|stage| stage.started_at.as_deref() == Some(BEGAN)));
+}
+
+#[test]
+fn packages_that_are_unwell_while_nodes_come_have_not_begun() {
+    use StageState::{Done, Ready, Running};
+    let mut status = ClusterUpdateStatus::default();
+    for states in [[Done, Ready, Ready], [Running, Running, Running], [Done, Done, Running], [Done; 3]] {
+        status = at(BEGAN, &status, states, None);
+        assert_eq!(times(&status)[0], (false, false), "{states:?}");
+    }
+    assert_eq!(times(&status)[1..], [(true, true); 2]);
+    // After a crash, the write of its steps may be all that is left of the beginning of a stage.
+    let waits = at(BEGAN, &ClusterUpdateStatus::default(), [Running, StageState::Waiting, StageState::Waiting], None);
+    assert_eq!(times(&waits)[0], (true, false));
 }
 
 #[test]
@@ -177,8 +192,9 @@ fn a_cluster_says_what_it_waits_for_and_since_when_it_is_not_ready() {
 
     let failed = assessed(&running, Assessment::UpdateFailed, &[Blocked::ControlPlaneLost]);
     assert_eq!(conditions(&failed), ["Ready=False ControlPlaneLost", "Stalled=True ControlPlaneLost"]);
-    assert_eq!(notice::of_cluster(&running, &failed).map(|notice| notice.reason).as_deref(), Some("ControlPlaneLost"));
-    assert_eq!(notice::of_cluster(&failed, &failed), None);
+    let told: Vec<String> = notice::of_cluster(&running, &failed).into_iter().map(|notice| notice.reason).collect();
+    assert_eq!(told, ["ControlPlaneLost"]);
+    assert_eq!(notice::of_cluster(&failed, &failed), []);
 }
 
 /// An update whose last look recorded this, with findings and gates to wait for.

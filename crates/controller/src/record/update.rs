@@ -147,7 +147,10 @@ fn at_stage(before: &ClusterUpdateStatus, report: &Report, stages: &[StageRecord
 fn timed(before: &ClusterUpdateStatus, report: &StageReport, now: &str) -> StageRecord {
     let known = before.stages.iter().find(|record| record.stage == report.stage.as_str()).cloned();
     let StageRecord { mut started_at, mut finished_at, .. } = known.unwrap_or_default();
+    // While nodes come, packages are unwell for a moment: that is no stage of an update that has none.
+    let beside = report.stage == Stage::Packages && report.state == StageState::Running && has_machines(before);
     match report.state {
+        _ if beside && started_at.is_none() => {}
         StageState::Ready | StageState::Running | StageState::Failed => {
             started_at.get_or_insert_with(|| now.to_owned());
         }
@@ -157,4 +160,10 @@ fn timed(before: &ClusterUpdateStatus, report: &StageReport, now: &str) -> Stage
         StageState::Done | StageState::Waiting => {}
     }
     StageRecord { stage: report.stage.as_str().to_owned(), started_at, finished_at }
+}
+
+/// Whether a stage that replaces machines has begun.
+fn has_machines(status: &ClusterUpdateStatus) -> bool {
+    let of_machines = |record: &&StageRecord| record.stage != Stage::Packages.as_str();
+    status.stages.iter().filter(of_machines).any(|record| record.started_at.is_some())
 }

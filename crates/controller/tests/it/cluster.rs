@@ -16,6 +16,7 @@ use windlass_controller::access::Access;
 use windlass_controller::metrics::Metrics;
 use windlass_controller::reconcile::{FINALIZER, JOB_NAMESPACE, run};
 use windlass_plan::gate::Gates;
+use windlass_plan::render::Defaults;
 use windlass_sim::world::World;
 
 use crate::world::{Nothing, api, create, in_world, read, tkc, versions};
@@ -30,6 +31,7 @@ pub async fn controlled(world: &World, seconds: u64) -> Arc<Metrics> {
         clock: world.settings().clock.clone(),
         seed: world.settings().seed,
         gates: Gates::all(),
+        defaults: Defaults::default(),
         trace: None,
         metrics: Some(metrics.clone()),
     };

@@ -96,7 +96,20 @@ pub(crate) fn machine(scope: &Scope<'_>, machine: &Machine) -> Vec<FieldChange> 
         let change = FieldChange::of(stage, &role, row, &field, Some(is.to_owned()), Some(should_be.to_owned()));
         (is != should_be).then_some(change)
     });
-    version.into_iter().chain(made_from).collect()
+    version.into_iter().chain(made_from).chain(registration(scope, &role, machine)).collect()
+}
+
+/// What Windlass decides otherwise now of how a machine registers. Its labels are those of its release, which is compared above.
+fn registration(scope: &Scope<'_>, role: &str, machine: &Machine) -> Vec<FieldChange> {
+    let Some(live) = &machine.registration else { return Vec::new() };
+    let decided = scope.target.defaults.node_registration.iter();
+    let different = decided.filter(|(field, value)| live[field.as_str()].as_str() != Some(value.as_str()));
+    let change = |(name, value): (&String, &String)| {
+        let field = format!("spec.joinConfiguration.nodeRegistration.{name}");
+        let from = live.get(name).map(shown);
+        FieldChange::of(Stage::ControlPlane, role, rule("KubeadmConfig", &field), &field, from, Some(value.clone()))
+    };
+    different.map(change).collect()
 }
 
 /// A pool that is not there yet.

@@ -4,11 +4,12 @@ use jiff::SignedDuration;
 use windlass_api::label;
 use windlass_api::name::PoolName;
 
-use super::{Finding, fatal, finding, of_kind, written};
+use super::{Finding, fatal, finding, of_kind, severity, written};
 use crate::gate::Gate;
-use crate::inventory::{JobState, Pool, UpdateRecordState};
+use crate::inventory::{JobState, Machine, Pool, UpdateRecordState};
 use crate::planner::{Planned, PlanningInput, Record};
 use crate::step::{Stage, Step};
+use crate::target::{Drive, PoolTarget};
 
 /// How often a Job may try again after the first attempt: four attempts in all.
 const RETRIES_MAX: u64 = 3;
@@ -100,4 +101,42 @@ pub(super) fn inside_the_envelope(input: &PlanningInput, planned: &Planned) -> V
         }
     }
     findings
+}
+
+/// P2: an update has a cause that its owner or the release knows of, or somebody has agreed to it.
+pub(super) fn somebody_asked_for_it(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
+    let PlanningInput { target, inventory, .. } = input;
+    let Some(Record::Begin { name, .. }) = &planned.record else { return Vec::new() };
+    if target.drive != Drive::Machines || inventory.consent.is_some() {
+        return Vec::new();
+    }
+    let release = &target.release;
+    let other = |is: Option<&str>, wanted: &str| is != Some(wanted);
+    let image = release.image().map(AsRef::as_ref).unwrap_or_default();
+    let machine = |machine: &Machine| {
+        machine.version != release.kubernetes
+            || machine.image.as_ref().is_some_and(|is| is.as_str() != image)
+            || machine.class.as_ref().is_some_and(|is| *is != target.control_plane.class)
+            || machine.storage_class.as_ref().is_some_and(|is| *is != target.control_plane.storage_class)
+    };
+    let pool = |wanted: &PoolTarget| {
+        let Some(pool) = inventory.pools.get(&wanted.name) else { return false };
+        let (made_from, told) = (pool.infrastructure_template.spec.as_ref(), pool.bootstrap_template.spec.as_ref());
+        let field = |name: &str| made_from.and_then(|spec| spec[name].as_str());
+        let label = format!("={}", release.distribution.tag());
+        pool.version != release.kubernetes
+            || other(field("imageName"), image)
+            || other(field("className"), wanted.machines.class.as_str())
+            || other(field("storageClass"), wanted.machines.storage_class.as_str())
+            || told.is_none_or(|told| !told.to_string().contains(&label))
+    };
+    if inventory.control_plane.machines.iter().any(machine) || target.pools.iter().any(pool) {
+        return Vec::new();
+    }
+    vec![Finding {
+        id: "P2".to_owned(),
+        severity: severity(input.gates.has(Gate::Consent)),
+        object: format!("ClusterUpdate/{name}"),
+        message: "nobody but Windlass asks for it, and nobody has agreed to it".to_owned(),
+    }]
 }

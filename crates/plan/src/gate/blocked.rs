@@ -4,7 +4,7 @@ mod words;
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
-use windlass_api::name::{AddonName, MachineName, NodeName, ObjectName, PoolName, UpdateId};
+use windlass_api::name::{AddonName, ClusterName, MachineName, NodeName, ObjectName, PoolName, UpdateId};
 use windlass_api::version::KubernetesVersion;
 
 use crate::inventory::Alarm;
@@ -306,6 +306,17 @@ pub enum Blocked {
         pool: PoolName,
         /// Since when.
         since: Timestamp,
+    },
+    /// Machines would be replaced for nothing but what Windlass decides otherwise now, and nobody has agreed to that.
+    ConsentNeeded {
+        /// The cluster.
+        cluster: ClusterName,
+        /// What would be agreed to.
+        digest: String,
+        /// The first thing that is decided otherwise.
+        first: String,
+        /// How many fields of how many objects differ.
+        changes: usize,
     },
 }
 

@@ -10,7 +10,7 @@ use super::{PlanningInput, control_plane, kubeadm_control_plane, observed, role,
 use crate::change::{self, Effect};
 use crate::envelope::Envelope;
 use crate::gate::{self, Blocked, Gate, Gates};
-use crate::inventory::{ClusterState, Inventory, JobState, UpdateRecord, UpdateRecordState};
+use crate::inventory::{ClusterState, Inventory, JobState, Pool, UpdateRecord, UpdateRecordState};
 use crate::render::Scope;
 use crate::target::{Drive, Target};
 
@@ -32,6 +32,8 @@ pub(crate) struct Case<'a> {
     pub forbidden: Vec<Blocked>,
     /// What keeps every machine of the cluster as it is, whatever the stage.
     pub held: Vec<Blocked>,
+    /// Why an update does not begin that nobody has asked for.
+    pub pending: Option<Blocked>,
 }
 
 /// What a cluster is in the middle of.
@@ -48,6 +50,8 @@ pub(crate) enum Course {
     Resume,
     /// An update runs.
     Running,
+    /// As steady as can be: machines would be made otherwise now, for nobody but Windlass, and nobody has agreed to that.
+    Pending,
     /// An update failed, and nobody has said yet that it should be tried again.
     Failed,
 }
@@ -58,7 +62,13 @@ impl<'a> Case<'a> {
         let creation = UpdateId::new(&target.cluster.uid, 0);
         let last = inventory.update.as_ref();
         let scope = Scope { target, update: last.map_or(creation, |record| record.id) };
-        let course = course(&scope, inventory, *now);
+        let (course, pending) = match course(&scope, inventory, *now) {
+            Course::Begin { ordinal } => match gates.ask(Gate::Consent, || gate::consent(target, inventory)) {
+                Some(pending) => (Course::Pending, Some(pending)),
+                None => (Course::Begin { ordinal }, None),
+            },
+            course => (course, None),
+        };
         let (update, from) = match (course, last) {
             (Course::Begin { ordinal }, _) => {
                 let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
@@ -70,7 +80,7 @@ impl<'a> Case<'a> {
         let envelope = Envelope::of(target, from.as_ref());
         let (forbidden, held) = (Vec::new(), Vec::new());
         let now = *now;
-        let mut case = Self { target, inventory, gates, now, course, update, from, envelope, forbidden, held };
+        let mut case = Self { target, inventory, gates, now, course, update, from, envelope, forbidden, held, pending };
         case.forbidden = case.forbids();
         case.held = case.holds();
         case
@@ -133,6 +143,11 @@ impl<'a> Case<'a> {
         self.forbidden.iter().cloned().chain(more.into_iter().flatten()).collect()
     }
 
+    /// Whether machines may be made otherwise than they are.
+    pub(crate) fn may_replace(&self) -> bool {
+        self.course != Course::Pending
+    }
+
     /// Whether machines will join the control plane before the target is reached.
     pub(crate) fn joins_are_coming(&self) -> bool {
         let scope = self.scope();
@@ -150,6 +165,9 @@ impl<'a> Case<'a> {
     pub(crate) fn is_settled(&self) -> bool {
         let scope = self.scope();
         let pools = || self.target.pools.iter().all(|pool| workers::is_rolled(&scope, pool, self.inventory));
+        if !self.may_replace() {
+            return self.inventory.gaps.is_empty() && self.rests_as_it_is();
+        }
         self.inventory.gaps.is_empty()
             && match self.target.drive {
                 Drive::Machines => {
@@ -160,6 +178,12 @@ impl<'a> Case<'a> {
                 Drive::KubeadmControlPlane => kubeadm_control_plane::is_rolled(&scope, self.inventory) && pools(),
                 Drive::Topology => topology::is_settled(self),
             }
+    }
+
+    /// Whether nothing is on its way, of machines that stay as they are for now.
+    fn rests_as_it_is(&self) -> bool {
+        control_plane::missing(&self.scope(), self.inventory).next().is_none()
+            && self.inventory.pools.values().all(Pool::is_at_rest)
     }
 
     /// Refuses to go on while the control plane is larger than it should be: no machine of it is ever removed.

@@ -32,7 +32,7 @@ fn next(case: &Case<'_>) -> StagePlan {
     if let Some(certificates) = creation::certificates(case, cluster) {
         return certificates;
     }
-    if let Some(machine) = differing(&scope, case.inventory).next() {
+    if let Some(machine) = differing(&scope, case.inventory).next().filter(|_| case.may_replace()) {
         return replace(case, machine, changes);
     }
     match missing(&scope, case.inventory).next() {

@@ -14,6 +14,8 @@ use crate::step::Stage;
 pub(super) fn settle(case: &Case<'_>, planned: &mut Planned) {
     let (record, assessment) = match case.course {
         Course::Steady => (None, steady(case, planned)),
+        // What nobody has agreed to is no part of what the cluster is asked to be.
+        Course::Pending => (None, Assessment::Running),
         Course::Begin { ordinal } => (begin(case, planned, ordinal), Assessment::Updating),
         Course::Resume => (resume(case), Assessment::Updating),
         Course::Failed => (None, Assessment::UpdateFailed),

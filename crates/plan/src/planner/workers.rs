@@ -47,8 +47,10 @@ fn pool_plan(case: &Case<'_>, pool: &PoolTarget, ahead: Option<Blocked>) -> Stag
     let (Some(cluster), true) = (case.cluster_uid(), case.is_initialized()) else {
         return StagePlan::waiting(vec![Blocked::NoWorkloadApi], changes);
     };
-    let replaced = observed.is_none() || is_replacing(&different);
-    if let Some(observed) = observed.filter(|observed| is_deferred(case, pool, observed)) {
+    let replaced = observed.is_none() || (is_replacing(&different) && case.may_replace());
+    if let Some(observed) =
+        observed.filter(|observed| is_deferred(case, pool, observed) || is_pending(case, pool, observed))
+    {
         return deferred(case, pool, observed, changes);
     }
     let mut blocked = case.held.clone();
@@ -75,6 +77,11 @@ fn is_deferred(case: &Case<'_>, pool: &PoolTarget, observed: &Pool) -> bool {
     pool.version == PoolVersion::Kept
         && pool.machines.count > observed.replicas
         && control_plane.is_some_and(|it| it.version.minor() > observed.version.minor())
+}
+
+/// Whether a pool has all that it was asked for, and is only not made as Windlass would make it now.
+fn is_pending(case: &Case<'_>, pool: &PoolTarget, observed: &Pool) -> bool {
+    !case.may_replace() && pool.machines.count == observed.replicas
 }
 
 /// Cluster API rolls a pool.

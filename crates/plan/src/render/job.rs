@@ -99,7 +99,12 @@ fn kubeadm_patches(scope: &Scope<'_>) -> Value {
 
 fn bootstrap_patches(scope: &Scope<'_>) -> Value {
     let arguments = json!([{ "name": NodeRegistration::NODE_LABELS, "value": scope.node_labels() }]);
-    json!([replace("/spec/joinConfiguration/nodeRegistration/kubeletExtraArgs", arguments)])
+    let registration = "/spec/joinConfiguration/nodeRegistration";
+    let arguments = replace(&format!("{registration}/kubeletExtraArgs"), arguments);
+    let defaults = scope.target.defaults.node_registration.iter();
+    // What an older Windlass left out is not there to be replaced.
+    let add = |(field, value): (&String, &String)| json!({ "op": "add", "path": format!("{registration}/{field}"), "value": value });
+    [arguments].into_iter().chain(defaults.map(add)).collect()
 }
 
 fn environment() -> Value {

@@ -63,6 +63,7 @@ fn machine(word: &str) -> Machine {
         image: None,
         class: None,
         storage_class: None,
+        registration: None,
         state,
         name: MachineName::new(&name).unwrap(),
     }

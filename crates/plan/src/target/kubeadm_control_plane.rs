@@ -13,6 +13,7 @@ use super::{
     one_image,
 };
 use crate::release::Release;
+use crate::render::Defaults;
 
 /// The objects of a cluster whose control plane Cluster API rolls.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +61,7 @@ impl Target {
             control_plane: machines(count, parts.template)?,
             pools,
             network: NetworkTarget::of(parts.cluster.spec.cluster_network.as_ref())?,
+            defaults: Defaults::default(),
             topology: None,
         })
     }

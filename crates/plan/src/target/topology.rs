@@ -14,6 +14,7 @@ use super::{
     one_image,
 };
 use crate::release::Release;
+use crate::render::Defaults;
 use crate::render::topology::told;
 
 /// What the class of a cluster can be told.
@@ -84,6 +85,7 @@ impl Target {
             control_plane: machines,
             pools,
             network: NetworkTarget::of(cluster.spec.cluster_network.as_ref())?,
+            defaults: Defaults::default(),
             topology: Some(TopologyTarget { class: topology.class_ref.name.clone(), variables }),
         })
     }

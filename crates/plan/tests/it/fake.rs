@@ -68,6 +68,7 @@ impl Fake {
             workload: Workload::NotYet,
             update: None,
             gaps: Vec::new(),
+            consent: None,
         };
         Self { target, inventory, gates: gates(), made: BTreeMap::new(), workers: Vec::new(), writes: 0 }
     }
@@ -177,11 +178,19 @@ impl Fake {
             image: Some(text(&infrastructure, "/imageName").parse().unwrap()),
             class: Some(text(&infrastructure, "/className").parse().unwrap()),
             storage_class: Some(text(&infrastructure, "/storageClass").parse().unwrap()),
+            registration: self.registered(name),
             update: None,
             created: Timestamp::UNIX_EPOCH,
             state: MachineState::Joining { awaits: Milestone::Node },
         };
         self.inventory.control_plane.machines.push(machine);
+    }
+
+    /// How a machine of this name registers.
+    fn registered(&self, name: &str) -> Option<Value> {
+        let configuration = self.made.get(&("KubeadmConfig".to_owned(), name.to_owned()))?;
+        let registration = ["/initConfiguration/nodeRegistration", "/joinConfiguration/nodeRegistration"];
+        registration.iter().find_map(|pointer| configuration.pointer(pointer)).cloned()
     }
 
     fn write_pool(&mut self, object: &Value) {
@@ -291,10 +300,14 @@ impl Fake {
             return None;
         }
         let (update, release, wanted) = (job.update, &self.target.release, &self.target.control_plane);
+        let decided = self.target.defaults.node_registration.clone();
         let is_old = |machine: &&Machine| {
             machine.image.as_ref() != release.image()
                 || machine.class.as_ref() != Some(&wanted.class)
                 || machine.storage_class.as_ref() != Some(&wanted.storage_class)
+                || decided.iter().any(|(field, value)| {
+                    machine.registration.as_ref().is_some_and(|it| it[field.as_str()].as_str() != Some(value.as_str()))
+                })
         };
         let Some(old) = self.inventory.control_plane.machines.iter().find(is_old).cloned() else {
             job.state = JobState::Complete;
@@ -317,6 +330,7 @@ impl Fake {
             image,
             class,
             storage_class,
+            registration: Some(json!(decided)),
             state: MachineState::Joining { awaits: Milestone::Node },
             ..old
         });

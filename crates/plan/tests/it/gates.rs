@@ -15,11 +15,13 @@ use windlass_plan::inventory::{
     MachineState, Milestone, Node, PoolProgress, Template, Workload,
 };
 use windlass_plan::planner::{Planned, plan};
+use windlass_plan::report::StageState;
 use windlass_plan::step::Stage;
 use windlass_plan::target::Drive;
 
 use crate::fake::Fake;
 use crate::sample::target;
+use crate::story::{assert_at_rest, live};
 
 /// Lives until the plan has a step of this kind, and stops before it is made.
 fn until(mut fake: Fake, wanted: impl Fn(&Planned) -> bool) -> Fake {
@@ -402,6 +404,44 @@ fn no_machine_is_touched_beside_a_pool_that_has_given_up_moving() {
         check_seen(moment, stands_still(60, 0), refusal);
         check_seen(moment, stands_still(60, 1), "");
     }
+}
+
+#[test]
+fn machines_are_replaced_for_new_defaults_only_with_consent() {
+    let mut fake = well();
+    fake.target.defaults.node_registration = [("imagePullPolicy".to_owned(), "Always".to_owned())].into();
+    let planned = plan(&fake.input());
+    assert_eq!((&planned.record, &planned.steps), (&None, &vec![]));
+    assert!(planned.report.stages.iter().all(|stage| stage.state == StageState::Done), "{:#?}", planned.report);
+    let pending = planned.report.pending.unwrap();
+    let said = "this Windlass would replace machines for defaults of its own: ";
+    assert!(pending.to_string().starts_with(said) && pending.to_string().contains("imagePullPolicy"), "{pending}");
+    let gate::Blocked::ConsentNeeded { digest, .. } = pending else { panic!("{pending}") };
+
+    let begins = |change: &dyn Fn(&mut Fake)| {
+        let mut fake = fake.clone();
+        change(&mut fake);
+        let input = fake.input();
+        let planned = plan(&input);
+        assert_eq!(check::check(&input, &planned), [], "the second opinion");
+        planned.record.is_some()
+    };
+    assert!(!begins(&|fake| fake.inventory.consent = Some("sha256:another".to_owned())));
+    assert!(begins(&|fake| fake.inventory.consent = Some(digest.clone())));
+    // With a change that somebody asked for, they come along.
+    assert!(begins(&|fake| fake.target.pools[0].machines.class = "best-effort-large".parse().unwrap()));
+    let mut agreed = fake.clone();
+    agreed.inventory.consent = Some(digest.clone());
+    let story = live(&mut agreed);
+    assert!(story.contains("create Job") && story.contains("apply MachineDeployment"), "{story}");
+    assert_at_rest(&agreed);
+    assert_eq!(plan(&agreed.input()).report.pending, None);
+    // Another number of workers is none: they are made as the others are.
+    fake.target.pools[0].machines.count = 2;
+    let planned = plan(&fake.input());
+    assert!(planned.record.is_none() && planned.report.pending.is_some());
+    let kinds: Vec<&str> = planned.steps.iter().map(|step| step.action.kind()).collect();
+    assert_eq!(kinds, ["MachineDeployment"]);
 }
 
 /// A control plane that Cluster API rolls, of this version, with so many machines as they should be.

@@ -4,6 +4,7 @@
 
 mod addons;
 mod certificates;
+mod consent;
 mod crashes;
 mod faults;
 mod gates;

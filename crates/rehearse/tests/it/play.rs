@@ -8,6 +8,7 @@ use kube::Api;
 use kube::api::ListParams;
 use windlass_api::kind::cluster_update::ClusterUpdateStatus;
 use windlass_api::kind::tanzu::TanzuKubernetesClusterStatus;
+use windlass_plan::render::Defaults;
 use windlass_rehearse::assembly::{Assembly, Settings};
 use windlass_rehearse::settle;
 use windlass_runtime::virtual_time::run_virtual;
@@ -20,13 +21,13 @@ use crate::start::{SEED, cluster_name};
 pub fn played<F: Future<Output = ()>>(
     start: &World,
     from: Timestamp,
-    faults: Scenario,
+    (faults, defaults): (Scenario, Defaults),
     script: impl FnOnce(World) -> F,
 ) -> (World, Timestamp) {
     run_virtual(SEED, from, |time| async move {
         let settings = world::Settings { clock: time.clock, faults, ..start.settings().clone() };
         let world = start.fork(settings);
-        let assembly = Assembly::new(world.clone(), Settings::rehearsal(&world));
+        let assembly = Assembly::new(world.clone(), Settings { defaults, ..Settings::rehearsal(&world) });
         assembly.run(script(world.clone())).await;
         let end = now(&world);
         (world, end)

@@ -12,6 +12,7 @@ use windlass_api::kind::cluster_api::Machine;
 use windlass_api::kind::cluster_update::{UpdateState, WaitingFor};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::kind::{Condition, condition, is_true};
+use windlass_plan::render::Defaults;
 use windlass_sim::fault::{Fault, MachineFault, Scenario, Span, When, Whom};
 use windlass_sim::world::World;
 
@@ -88,7 +89,7 @@ fn assert_reached(world: &World) {
 #[test]
 fn a_budget_that_blocks_a_drain_is_told_within_a_minute_fails_the_update_and_is_forgotten_when_it_is_lifted() {
     let start = &start::one_and_one().world;
-    let (halfway, then) = played(start, later(), Scenario::default(), |world| async move {
+    let (halfway, then) = played(start, later(), (Scenario::default(), Defaults::default()), |world| async move {
         put_a_pod_that_stays(&world).await;
         upgrade(&world).await;
         until(&world, "told", |world| ready(world).reason == "DrainBlocked").await;
@@ -111,7 +112,7 @@ fn a_budget_that_blocks_a_drain_is_told_within_a_minute_fails_the_update_and_is_
     assert!((minutes(30)..minutes(36)).contains(&stalled_after), "{stalled_after}");
 
     // Whoever goes on from here has only what is written down.
-    let (end, _) = played(&halfway, then, Scenario::default(), |world| async move {
+    let (end, _) = played(&halfway, then, (Scenario::default(), Defaults::default()), |world| async move {
         until(&world, "given up", |world| status(world).phase == Some(Phase::UpdateFailed)).await;
         let after = now(&world).duration_since(moved_at);
         assert!((minutes(60)..minutes(66)).contains(&after), "{after}");
@@ -132,7 +133,7 @@ fn a_budget_that_blocks_a_drain_is_told_within_a_minute_fails_the_update_and_is_
 fn a_worker_that_never_boots_is_told_and_one_that_boots_after_all_ends_the_update() {
     let never = Fault::Machine { of: Whom::named("*-workers-*"), how: MachineFault::NeverBoots };
     let faults = Scenario::default().and(never, When::between(Span::seconds(1), Span::minutes(120)));
-    let (end, _) = played(&start::one_and_one().world, later(), faults, |world| async move {
+    let (end, _) = played(&start::one_and_one().world, later(), (faults, Defaults::default()), |world| async move {
         upgrade(&world).await;
         until(&world, "told", |world| ready(world).reason == "MachineFailed").await;
         let message = ready(&world).message;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use windlass_api::annotation;
 use windlass_api::name::MachineName;
 
 use super::Blocked;
@@ -58,6 +59,7 @@ impl Blocked {
             Self::DrainBlocked { .. } => "DrainBlocked",
             Self::MachineFailed { .. } => "MachineFailed",
             Self::PoolStalled { .. } => "PoolStalled",
+            Self::ConsentNeeded { .. } => "ConsentNeeded",
         }
     }
 
@@ -89,7 +91,9 @@ impl Blocked {
             | Self::NoWholeNode { machine }
             | Self::SuccessorNotReady { machine, .. }
             | Self::ForeignAttempt { machine, .. }
-            | Self::ControlPlaneUnowned { machine } => format!("Machine/{machine}"),
+            | Self::ControlPlaneUnowned { machine }
+            | Self::DrainBlocked { machine, .. }
+            | Self::MachineFailed { machine, .. } => format!("Machine/{machine}"),
             Self::EtcdUnhealthy { member }
             | Self::EtcdStepRefused { member, .. }
             | Self::EtcdChanging { member, .. }
@@ -101,13 +105,14 @@ impl Blocked {
             Self::CertificateMissing { secret } => format!("Secret/{secret}"),
             Self::Gap { object, .. } | Self::TooOld { object, .. } | Self::ProxyUnbound { object } => object.clone(),
             Self::InfrastructureNotReady => "WCPCluster".to_owned(),
-            Self::PoolRolling { pool, .. } | Self::PoolAbsent { pool } => format!("Pool/{pool}"),
+            Self::PoolRolling { pool, .. } | Self::PoolAbsent { pool } | Self::PoolStalled { pool, .. } => {
+                format!("Pool/{pool}")
+            }
             Self::ProxyAhead { node, .. } => format!("Node/{node}"),
             Self::JoinsOtherMinor { .. } => "ControlPlane".to_owned(),
             Self::EtcdQuorumAtRisk { .. } => "Etcd".to_owned(),
             Self::Retargeted { update } => format!("ClusterUpdate/{update}"),
-            Self::DrainBlocked { machine, .. } | Self::MachineFailed { machine, .. } => format!("Machine/{machine}"),
-            Self::PoolStalled { pool, .. } => format!("Pool/{pool}"),
+            Self::ConsentNeeded { cluster, .. } => format!("TanzuKubernetesCluster/{cluster}"),
         }
     }
 
@@ -196,6 +201,10 @@ impl Blocked {
             }
             Self::PoolStalled { pool, .. } => format!(
                 "repair what keeps its machines (kubectl get machines); the update goes on when the pool {pool} moves"
+            ),
+            Self::ConsentNeeded { cluster, digest, .. } => format!(
+                "agree to it: kubectl annotate --overwrite tanzukubernetescluster {cluster} {}={digest}",
+                annotation::ACCEPTED_DEFAULTS
             ),
         }
     }
@@ -329,6 +338,10 @@ impl fmt::Display for Blocked {
             Self::DrainBlocked { machine, why } => write!(f, "Machine {machine} cannot be drained: {why}"),
             Self::MachineFailed { machine, why } => write!(f, "Machine {machine} has failed: {why}"),
             Self::PoolStalled { pool, since } => write!(f, "the pool {pool} has not moved since {since:.0}"),
+            Self::ConsentNeeded { first, changes, .. } => {
+                let more = if *changes > 1 { format!(" and {} more", changes - 1) } else { String::new() };
+                write!(f, "this Windlass would replace machines for defaults of its own: {first}{more}")
+            }
         }
     }
 }

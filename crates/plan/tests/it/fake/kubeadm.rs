@@ -125,6 +125,7 @@ fn made(observed: &KubeadmControlPlane, number: u64) -> Machine {
         image: Some(text(spec, "/imageName").parse().unwrap()),
         class: Some(text(spec, "/className").parse().unwrap()),
         storage_class: Some(text(spec, "/storageClass").parse().unwrap()),
+        registration: None,
         state: MachineState::Joining { awaits: Milestone::Node },
     }
 }

@@ -35,6 +35,7 @@ fn machine(word: &str) -> Machine {
         image: None,
         class: None,
         storage_class: None,
+        registration: None,
         state,
     }
 }

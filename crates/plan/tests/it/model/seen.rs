@@ -103,6 +103,7 @@ fn inventory(era: &Era, state: &State, hidden: Option<usize>) -> real::Inventory
             progress: Vec::new(),
         }),
         gaps: hidden.map(gap).into_iter().collect(),
+        consent: None,
     }
 }
 
@@ -140,6 +141,7 @@ fn shown(era: &Era, target: &Target, names: Names, seat: Seat, machine: Machine)
         image: release.image().cloned(),
         class: Some(target.control_plane.class.clone()),
         storage_class: Some(target.control_plane.storage_class.clone()),
+        registration: None,
         state: match machine.life {
             Life::Joining(Awaits::Node) => real::MachineState::Joining { awaits: real::Milestone::Node },
             Life::Joining(Awaits::Components) => real::MachineState::Joining { awaits: real::Milestone::Components },

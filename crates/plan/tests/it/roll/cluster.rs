@@ -118,6 +118,7 @@ impl Cluster {
             image: None,
             class: None,
             storage_class: None,
+            registration: None,
             state: MachineState::Joining { awaits: Milestone::ProviderId },
         };
         self.machines.push(Fake { machine, stage: BOOTING, is_stuck: false, is_deleted: false });

@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use windlass_apiserver::ApiServer;
 use windlass_controller::metrics::Metrics;
 use windlass_plan::gate::Gates;
+use windlass_plan::render::Defaults;
 use windlass_rehearse::assembly::{self, Assembly};
 use windlass_rehearse::crash::Crashes;
 use windlass_runtime::chance::Seed;
@@ -83,8 +84,14 @@ async fn live(
             return;
         }
     };
-    let settings =
-        assembly::Settings { gates: Gates::all(), doors: Arc::new(doors), keys: Arc::new(keys), crashes, trace: None };
+    let settings = assembly::Settings {
+        gates: Gates::all(),
+        defaults: Defaults::default(),
+        doors: Arc::new(doors),
+        keys: Arc::new(keys),
+        crashes,
+        trace: None,
+    };
     let assembly = Assembly::new(world, settings).counted_by(metrics);
     drop(ready.send(Ok(assembly.world().management().clone())));
     assembly

@@ -1,0 +1,98 @@
+//! A newer Windlass rolls nothing by itself.
+
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::{Patch, PatchParams};
+use serde_json::json;
+use windlass_api::annotation;
+use windlass_api::kind::bootstrap::KubeadmConfigTemplate;
+use windlass_api::kind::cluster_api::Machine;
+use windlass_api::kind::cluster_update::UpdateState;
+use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
+use windlass_api::kind::{Condition, condition, is_true};
+use windlass_plan::render::Defaults;
+use windlass_sim::fault::Scenario;
+use windlass_sim::world::World;
+
+use crate::play::{played, status, told, until, update};
+use crate::start::{self, FROM, later};
+
+/// A Windlass that decides something otherwise than the one before it.
+fn newer() -> Defaults {
+    Defaults { node_registration: [("imagePullPolicy".to_owned(), "Always".to_owned())].into() }
+}
+
+fn pending(world: &World) -> Option<Condition> {
+    condition(&status(world).conditions, "UpdatePending").cloned()
+}
+
+/// The machines that there are, by uid.
+async fn machines(world: &World) -> Vec<String> {
+    let api: Api<Machine> = Api::default_namespaced(world.client());
+    let listed = api.list(&kube::api::ListParams::default()).await.unwrap();
+    let mut uids: Vec<String> = listed.items.into_iter().filter_map(|machine| machine.metadata.uid).collect();
+    uids.sort();
+    uids
+}
+
+async fn agree(world: &World, digest: &str) {
+    let api: Api<TanzuKubernetesCluster> = Api::default_namespaced(world.client());
+    let consent = json!({"metadata": {"annotations": {annotation::ACCEPTED_DEFAULTS.name: digest}}});
+    api.patch("my-tkc", &PatchParams::default(), &Patch::Merge(consent)).await.unwrap();
+}
+
+/// How often the templates of workers say what the newer Windlass says.
+async fn told_to_pull(world: &World) -> usize {
+    let api: Api<KubeadmConfigTemplate> = Api::default_namespaced(world.client());
+    let listed = api.list(&kube::api::ListParams::default()).await.unwrap();
+    let says = |template: &&KubeadmConfigTemplate| {
+        let join = template.spec.template.spec.join_configuration.as_ref();
+        join.is_some_and(|join| join.node_registration.rest.contains_key("imagePullPolicy"))
+    };
+    listed.items.iter().filter(says).count()
+}
+
+#[test]
+fn a_newer_windlass_waits_for_consent_and_rolls_then() {
+    let start = &start::one_and_one().world;
+    let (end, _) = played(start, later(), (Scenario::default(), newer()), |world| async move {
+        let before = machines(&world).await;
+        tokio::time::sleep(Duration::from_secs(24 * 60 * 60)).await;
+        assert_eq!(machines(&world).await, before, "no machine comes or goes in a day");
+        let (cluster, pending) = (status(&world), pending(&world).unwrap());
+        assert_eq!((cluster.phase, cluster.update.as_deref()), (Some(Phase::Running), None));
+        assert!(is_true(&cluster.conditions, "Ready"), "{:#?}", cluster.conditions);
+        assert_eq!((pending.status.as_str(), pending.reason.as_str()), ("True", "ConsentNeeded"));
+        assert!(pending.message.contains("imagePullPolicy"), "{}", pending.message);
+        let said = told(&world).await.into_iter().filter(|(_, reason)| reason == "UpdatePending").count();
+        assert_eq!(said, 1, "it is said once");
+
+        agree(&world, "sha256:something-else").await;
+        tokio::time::sleep(Duration::from_secs(60 * 60)).await;
+        assert_eq!(machines(&world).await, before, "that was about something else");
+        // The way out is a command that ends with the digest.
+        let (_, digest) = pending.message.rsplit_once('=').unwrap();
+        agree(&world, digest).await;
+        until(&world, "updated", |world| update(world).state == Some(UpdateState::Succeeded)).await;
+        until(&world, "running", |world| status(world).phase == Some(Phase::Running)).await;
+        let after = machines(&world).await;
+        assert!(after.iter().any(|uid| !before.contains(uid)), "{before:?} {after:?}");
+    });
+    assert_eq!(status(&end).version.as_deref(), Some(FROM));
+    assert_eq!(pending(&end), None);
+}
+
+#[test]
+fn new_defaults_come_along_with_what_an_owner_asks_for() {
+    let start = &start::one_and_one().world;
+    let _end = played(start, later(), (Scenario::default(), newer()), |world| async move {
+        until(&world, "pending", |world| pending(world).is_some()).await;
+        let api: Api<TanzuKubernetesCluster> = Api::default_namespaced(world.client());
+        let wish = json!({"spec": {"topology": {"workers": {"class": "best-effort-small"}}}});
+        api.patch("my-tkc", &PatchParams::default(), &Patch::Merge(wish)).await.unwrap();
+        until(&world, "updated", |world| update(world).state == Some(UpdateState::Succeeded)).await;
+        assert_eq!(pending(&world), None);
+        assert_eq!(told_to_pull(&world).await, 1);
+    });
+}
