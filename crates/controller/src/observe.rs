@@ -75,7 +75,7 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         Some(update) => management::job(ctx, &subject, update).await,
         None => None,
     };
-    let pools = management::pools(ctx, &subject, target, &mut gaps);
+    let pools = management::pools(ctx, &subject, target, update.as_ref(), &mut gaps).await;
     let secrets = match &cluster {
         ClusterState::Absent => secrets::Found::default(),
         ClusterState::Present { uid, .. } => secrets::find(ctx, &subject, uid, &mut gaps).await,

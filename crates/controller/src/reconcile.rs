@@ -22,6 +22,7 @@ use windlass_api::label;
 use windlass_api::name::NamespacedName;
 use windlass_plan::check::{Severity, check};
 use windlass_plan::gate::Blocked;
+use windlass_plan::inventory::Inventory;
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::report::Assessment;
 use windlass_plan::step::Step;
@@ -56,6 +57,9 @@ const AFTER_WRITES: Duration = Duration::from_secs(1);
 const WORKLOAD_AWAITED: Duration = Duration::from_secs(10);
 /// When nothing is waited for that a watch would not tell of. This undoes what somebody changed in the workload cluster.
 const DRIFT: Duration = Duration::from_secs(5 * 60);
+/// While a worker is on its way out. Its Machine is not watched, and within a minute it is to be told what keeps it; whoever drains
+/// it tries again as often.
+const WORKER_LEAVES: Duration = Duration::from_secs(20);
 /// When the caches have not seen what we wrote: the watches will tell, sooner or later.
 const CATCHING_UP: Duration = Duration::from_secs(5);
 
@@ -266,7 +270,7 @@ async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Ag
     let executed = execute(ctx, &input, workload.as_ref(), steps).await;
     let recorded = Recorded { input: &input, planned: &planned, findings: &findings, executed: &executed };
     record::outcome(ctx, cluster, latest.as_deref(), &recorded).await?;
-    let again = when_to_look_again(&planned, &executed);
+    let again = when_to_look_again(&input.inventory, &planned, &executed);
     failed(executed, steps.len()).map_or(Ok(again), Err)
 }
 
@@ -295,13 +299,22 @@ fn failed(executed: Executed, planned: usize) -> Option<Error> {
     Some(Error::Steps { count, planned, role: first.role, source: first.error })
 }
 
-fn when_to_look_again(planned: &Planned, executed: &Executed) -> Again {
+fn when_to_look_again(inventory: &Inventory, planned: &Planned, executed: &Executed) -> Again {
     if executed.made > 0 || executed.outdated || planned.record.is_some() {
         return Again::Soon;
     }
     let mut blocked = planned.report.stages.iter().flat_map(|stage| &stage.blocked);
     let settled = matches!(planned.report.assessment, Assessment::Running | Assessment::UpdateFailed);
-    let period = if !settled && blocked.any(awaits_workload) { WORKLOAD_AWAITED } else { DRIFT };
+    let mut workers = inventory.pools.values().flat_map(|pool| &pool.machines);
+    let period = if settled {
+        DRIFT
+    } else if blocked.any(awaits_workload) {
+        WORKLOAD_AWAITED
+    } else if workers.any(|worker| worker.leaving.is_some()) {
+        WORKER_LEAVES
+    } else {
+        DRIFT
+    };
     Again::Unless { period }
 }
 
@@ -352,7 +365,10 @@ fn awaits_workload(blocked: &Blocked) -> bool {
         | Blocked::EtcdElsewhere { .. }
         | Blocked::TopologyPending { .. }
         | Blocked::PoolAbsent { .. }
-        | Blocked::PoolRolling { .. } => false,
+        | Blocked::PoolRolling { .. }
+        | Blocked::DrainBlocked { .. }
+        | Blocked::MachineFailed { .. }
+        | Blocked::PoolStalled { .. } => false,
     }
 }
 

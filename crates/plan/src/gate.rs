@@ -23,6 +23,7 @@ mod one_control_plane_update;
 mod one_machine_at_a_time;
 mod one_member_change;
 mod packages_first;
+mod pool_moves;
 mod proxy_not_ahead;
 mod replacement_healthy;
 mod roll;
@@ -60,6 +61,8 @@ pub use one_control_plane_update::one_control_plane_update;
 pub use one_machine_at_a_time::one_machine_at_a_time;
 pub use one_member_change::one_member_change;
 pub use packages_first::packages_first;
+pub(crate) use pool_moves::gave_up;
+pub use pool_moves::pool_moves;
 pub use proxy_not_ahead::proxy_not_ahead;
 pub use replacement_healthy::replacement_healthy;
 pub use roll::roll_step;
@@ -123,11 +126,13 @@ pub enum Gate {
     NotPaused,
     /// No decision is made across a gap in what was observed.
     NoGaps,
+    /// No machine is touched beside a pool of workers that has given up moving.
+    PoolMoves,
 }
 
 impl Gate {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::VersionPath,
         Self::KubeletsNotTooOld,
         Self::ProxyNotAhead,
@@ -154,6 +159,7 @@ impl Gate {
         Self::WorkerOrder,
         Self::NotPaused,
         Self::NoGaps,
+        Self::PoolMoves,
     ];
 
     /// The name by which it can be switched off in a rehearsal: `worker-order`.
@@ -185,6 +191,7 @@ impl Gate {
             Self::WorkerOrder => "worker-order",
             Self::NotPaused => "not-paused",
             Self::NoGaps => "no-gaps",
+            Self::PoolMoves => "pool-moves",
         }
     }
 
@@ -216,6 +223,7 @@ impl Gate {
             Self::WorkerOrder => &["V1", "D2"],
             Self::NotPaused => &["D4"],
             Self::NoGaps => &[],
+            Self::PoolMoves => &["C5"],
         }
     }
 }

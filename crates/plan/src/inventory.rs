@@ -8,6 +8,7 @@ use std::fmt;
 
 use jiff::Timestamp;
 use serde::Serialize;
+use serde_json::json;
 use windlass_api::kind::cluster_update::UpdateEnd;
 use windlass_api::name::{
     AddonName, ClusterSecret, ImageName, MachineClassName, MachineName, NameLimit, NodeName, ObjectName, PoolName,
@@ -15,6 +16,7 @@ use windlass_api::name::{
 };
 use windlass_api::version::KubernetesVersion;
 
+use crate::digest;
 use crate::gate::Blocked;
 use crate::step::Revision;
 use crate::target::NetworkTarget;
@@ -226,6 +228,19 @@ pub enum MachineState {
     },
 }
 
+impl MachineState {
+    /// The state in one word, without what is said about it.
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Joining { awaits: Milestone::ProviderId } => "made",
+            Self::Joining { .. } => "joining",
+            Self::Ready { .. } => "ready",
+            Self::Unhealthy { .. } => "unhealthy",
+            Self::Deleting { .. } => "deleting",
+        }
+    }
+}
+
 /// What a machine reaches on its way to being a healthy node, in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -283,6 +298,70 @@ pub struct Pool {
     pub bootstrap_template: Template,
     /// How far its controller is.
     pub progress: PoolProgress,
+    /// Its machines, old and new, by name. They are looked at only while the pool is not at rest.
+    pub machines: Vec<PoolMachine>,
+    /// When it last moved: something about it was other than the record of the update says. `None` while it is at rest, and
+    /// where no record remembers.
+    pub moved_at: Option<Timestamp>,
+}
+
+impl Pool {
+    /// Whether it has as many machines as it should have, all of them as its template says, and all of them to be relied on.
+    pub fn is_at_rest(&self) -> bool {
+        let PoolProgress { observed, replicas, up_to_date, available } = self.progress;
+        observed && [replicas, up_to_date, available].iter().all(|count| *count == self.replicas)
+    }
+
+    /// All that moves while a pool is rolled. As long as it stays the same, nothing does. What machines say about themselves is
+    /// not in it: whoever repeats a refusal in other words has not moved.
+    pub fn fingerprint(&self) -> String {
+        let machine = |machine: &PoolMachine| {
+            let PoolMachine { uid, up_to_date, state, leaving, .. } = machine;
+            let step = leaving.as_ref().map(|leaving| &leaving.step);
+            json!([uid, up_to_date, state.word(), step])
+        };
+        let machines: Vec<serde_json::Value> = self.machines.iter().map(machine).collect();
+        digest::of(&json!([self.replicas, self.infrastructure_template.name, self.progress, machines]))
+    }
+}
+
+/// A machine of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PoolMachine {
+    /// Its name.
+    pub name: MachineName,
+    /// What tells it from another one of the same name.
+    pub uid: Uid,
+    /// It is as the template of its pool says.
+    pub up_to_date: bool,
+    /// When it was created.
+    pub created: Timestamp,
+    /// How far it is.
+    pub state: MachineState,
+    /// What Cluster API says is wrong with it, if anything.
+    pub failing: Option<Failing>,
+    /// How far its removal is, if it is on the way out.
+    pub leaving: Option<Leaving>,
+}
+
+/// What is wrong with a machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failing {
+    /// Since when.
+    pub since: Timestamp,
+    /// What Cluster API says about it.
+    pub why: String,
+}
+
+/// How far the removal of a machine is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Leaving {
+    /// Since when it is on the way out.
+    pub since: Timestamp,
+    /// The step, in the word of Cluster API: `DrainingNode`.
+    pub step: String,
+    /// What Cluster API says about it; empty if it says nothing.
+    pub why: String,
 }
 
 /// A template that a pool refers to.
@@ -419,6 +498,19 @@ pub struct UpdateRecord {
     pub state: UpdateRecordState,
     /// What it was waiting for when it was last looked at.
     pub waiting: Vec<Waited>,
+    /// When each pool that was not at rest last moved.
+    pub progress: Vec<PoolMoved>,
+}
+
+/// What the record of an update remembers of a pool.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PoolMoved {
+    /// Which.
+    pub pool: PoolName,
+    /// What it was then: [`Pool::fingerprint`].
+    pub fingerprint: String,
+    /// When it became so.
+    pub moved_at: Timestamp,
 }
 
 /// Something that an update was waiting for.

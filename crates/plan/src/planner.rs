@@ -9,6 +9,7 @@ mod creation;
 mod kubeadm_control_plane;
 mod observed;
 mod packages;
+mod pool_health;
 mod record;
 pub(crate) mod role;
 mod topology;

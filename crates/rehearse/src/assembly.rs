@@ -72,7 +72,8 @@ impl Assembly {
     pub fn new(world: World, settings: Settings) -> Self {
         let assembly = Self { world, settings, traffic: Traffic::default() };
         let process = Crashes::none().process(Caller::Controllers);
-        webhook::add(assembly.world.management(), assembly.client(&process));
+        let faults = assembly.world.faults().clone();
+        webhook::add(assembly.world.management(), assembly.client(&process), faults);
         assembly
     }
 

@@ -27,7 +27,7 @@ use windlass_sim::world::{self, World};
 
 use crate::assembly::{Assembly, Settings};
 use crate::crash::{Crashes, Write};
-use crate::settle::{self, Bounds};
+use crate::settle::{self, Bounds, Settled};
 use crate::traffic::{Requests, Traffic};
 use ask::{Answer, Ask};
 
@@ -140,6 +140,8 @@ pub struct Rehearsal {
     pub took: SignedDuration,
     /// When each stage began and ended.
     pub stages: Vec<StageRecord>,
+    /// What it said it waited for, each time that it was something else.
+    pub waited: Vec<Waited>,
     /// The machines that came and went, in order.
     pub machines: Vec<MachineChange>,
     /// All that happened, in order, and the declared exceptions that were made use of. What was violated is beside it.
@@ -176,6 +178,15 @@ pub enum Verdict {
     },
     /// The cluster is not there any more, and nothing moves.
     Gone,
+}
+
+/// What a cluster waited for from a time on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Waited {
+    /// From when on.
+    pub at: Timestamp,
+    /// Why, as the cluster and its update say it; nothing where it waited for nothing more.
+    pub why: Vec<String>,
 }
 
 /// A machine that came or went.
@@ -264,7 +275,7 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
     let settings = Settings { gates, crashes, ..Settings::rehearsal(&world) };
     let before = world.recorder().writes();
     let assembly = Assembly::new(world, settings);
-    let (verdict, at) = tokio::select! {
+    let Settled { verdict, at, waited } = tokio::select! {
         biased;
         ended = follow(assembly.world(), request, &ask) => ended?,
         // It is never told to stop: it is dropped when the end has been seen.
@@ -283,6 +294,7 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
         began: request.at,
         took: request.at.duration_until(at),
         stages: settle::update(&world, &request.cluster).and_then(|update| update.status).unwrap_or_default().stages,
+        waited,
         machines: machines(&timeline.events),
         timeline,
         violations: violations.map(|violation| Reported { violation, replay: replay.clone() }).collect(),
@@ -292,14 +304,17 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
 }
 
 /// Asks, and waits for the end.
-async fn follow(world: &World, request: &Request, ask: &Ask<'_>) -> Result<(Verdict, Timestamp), Error> {
+async fn follow(world: &World, request: &Request, ask: &Ask<'_>) -> Result<Settled, Error> {
     let began = Instant::now();
     match ask::ask(world, &request.cluster, ask).await? {
         Answer::Accepted => {
             let bounds = Bounds { earliest: began + request.scenario_has_begun(), latest: began + request.deadline };
             Ok(settle::settle(world, &request.cluster, bounds).await)
         }
-        Answer::Refused { why } => Ok((Verdict::Refused { why }, world.settings().clock.now())),
+        Answer::Refused { why } => {
+            let at = world.settings().clock.now();
+            Ok(Settled { verdict: Verdict::Refused { why }, at, waited: Vec::new() })
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use windlass_apiserver::kind::store_name;
 use windlass_apiserver::store::Key;
 use windlass_sim::world::World;
 
-use crate::rehearsal::Verdict;
+use crate::rehearsal::{Verdict, Waited};
 
 /// How long nothing may be written until a change counts as over. Longer than anything takes that a World does by itself.
 const QUIET: Duration = Duration::from_secs(5 * 60);
@@ -29,11 +29,21 @@ pub(crate) struct Bounds {
     pub(crate) latest: Instant,
 }
 
+/// How it ended.
+pub(crate) struct Settled {
+    pub(crate) verdict: Verdict,
+    /// When.
+    pub(crate) at: Timestamp,
+    /// What it waited for on the way.
+    pub(crate) waited: Vec<Waited>,
+}
+
 /// Waits for the end, and says when it came.
-pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Bounds) -> (Verdict, Timestamp) {
+pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Bounds) -> Settled {
     let resource = store_name(&TanzuKubernetesCluster::plural(&()), &TanzuKubernetesCluster::group(&()));
     let store = world.management().store();
     let mut ended: Option<(Verdict, Timestamp)> = None;
+    let mut waited = Vec::new();
     loop {
         // Subscribed before it is read, so that no change falls between the two.
         let changes = store.subscribe(&resource, store.revision());
@@ -43,6 +53,7 @@ pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Boun
             (Some(verdict), _) => Some((verdict, now)),
             (None, _) => None,
         };
+        note_waits(world, cluster, now, &mut waited);
         let until = match &ended {
             None => bounds.latest,
             // Whoever gave up does nothing more, and need not be quiet.
@@ -61,10 +72,10 @@ pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Boun
             && Instant::now() >= until
             && (matches!(verdict, Verdict::Failed { .. }) || is_quiet())
         {
-            return (verdict.clone(), *at);
+            return Settled { verdict: verdict.clone(), at: *at, waited };
         }
         if Instant::now() >= bounds.latest {
-            return (stuck(world, cluster), world.settings().clock.now());
+            return Settled { verdict: stuck(world, cluster), at: world.settings().clock.now(), waited };
         }
     }
 }
@@ -90,6 +101,16 @@ fn end(world: &World, name: &NamespacedName) -> Option<Verdict> {
             Some(Verdict::Failed { why })
         }
         Phase::Creating | Phase::Running | Phase::Unhealthy | Phase::Updating | Phase::Deleting => None,
+    }
+}
+
+/// Takes note of what a cluster and its update say that they wait for, where it is new.
+fn note_waits(world: &World, name: &NamespacedName, now: Timestamp, waited: &mut Vec<Waited>) {
+    let said = cluster(world, name).and_then(|cluster| cluster.status?.waiting_for);
+    let on_record = update(world, name).and_then(|update| update.status).unwrap_or_default().waiting_for;
+    let why: Vec<String> = said.into_iter().chain(on_record.into_iter().map(|waiting| waiting.message)).collect();
+    if waited.last().map_or(&[][..], |last: &Waited| &last.why) != why {
+        waited.push(Waited { at: now, why });
     }
 }
 

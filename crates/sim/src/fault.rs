@@ -31,6 +31,7 @@ mod span;
 mod swarm;
 mod time;
 mod watch;
+mod webhook;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -51,7 +52,7 @@ pub use action::{Action, ActionError, Scheduled};
 pub use disk::{Disk, Recovered};
 pub use kind::{
     DiskFault, EtcdFault, Fault, InfrastructureFault, LoadBalancerFault, Loss, MachineFault, Moment, NodeFault,
-    Silence, Skew, WatchEnd,
+    Silence, Skew, WatchEnd, WebhookFault,
 };
 pub use layer::Faulty;
 pub(crate) use machine::{Booting, Held, Making};
@@ -60,6 +61,7 @@ pub use pattern::{Pattern, Whom};
 pub use request::{Asked, Place, Requests};
 pub use scenario::{Injection, Scenario, ScenarioError, When};
 pub use span::{Span, SpanError};
+pub use webhook::Unasked;
 
 use deed::Deed;
 
@@ -92,6 +94,8 @@ struct State {
     meant: BTreeMap<usize, u64>,
     /// How many of them it bit, by fault.
     bitten: BTreeMap<usize, u64>,
+    /// When it first did, by fault.
+    first_bites: BTreeMap<usize, Timestamp>,
     /// Whether it bites an object: decided once.
     decided: BTreeMap<(usize, String), bool>,
     /// What was said in the timeline, where once is enough.
@@ -121,6 +125,7 @@ impl Faults {
             began,
             meant: BTreeMap::new(),
             bitten: BTreeMap::new(),
+            first_bites: BTreeMap::new(),
             decided: BTreeMap::new(),
             said: BTreeSet::new(),
             deeds: BTreeMap::new(),
@@ -189,10 +194,10 @@ impl Faults {
     pub fn split(&self) -> Option<Split> {
         let live = self.live()?;
         live.scenario.faults.iter().enumerate().find_map(|(index, injection)| match injection.fault {
-            Fault::SplitLeadership { takeover, notices_after } if !live.is_past(&injection.when) => Some(Split {
+            Fault::SplitLeadership { takeover, notices_after } if !live.is_past(index) => Some(Split {
                 index,
                 stops_after: live.until(injection.when.after),
-                lasts: injection.when.until.map(|until| until.0.saturating_sub(injection.when.after.0))?,
+                lasts: injection.when.length()?,
                 takeover: takeover.0,
                 notices_after: notices_after.0,
             }),
@@ -258,18 +263,26 @@ impl Live {
         Duration::try_from(self.at(span).duration_since(self.clock.now())).unwrap_or_default()
     }
 
-    fn is_open(&self, when: &When) -> bool {
-        let now = self.clock.now();
-        self.at(when.after) <= now && when.until.is_none_or(|until| now < self.at(until))
+    fn is_open(&self, index: usize) -> bool {
+        let after = self.scenario.faults.get(index).map(|injection| injection.when.after);
+        after.is_some_and(|after| self.at(after) <= self.clock.now()) && !self.is_past(index)
     }
 
-    fn is_past(&self, when: &When) -> bool {
-        when.until.is_some_and(|until| self.at(until) <= self.clock.now())
+    fn is_past(&self, index: usize) -> bool {
+        self.ends_at(index).is_some_and(|end| end <= self.clock.now())
+    }
+
+    /// When a fault ends, as far as it is known now.
+    fn ends_at(&self, index: usize) -> Option<Timestamp> {
+        let when = &self.scenario.faults.get(index)?.when;
+        let first = self.state().first_bites.get(&index).copied();
+        let lasted = first.zip(when.lasts).map(|(first, lasts)| first.checked_add(lasts.0).unwrap_or(Timestamp::MAX));
+        when.until.map(|until| self.at(until)).into_iter().chain(lasted).min()
     }
 
     /// The faults whose time it is.
     fn open(&self) -> impl Iterator<Item = (usize, &Injection)> {
-        self.scenario.faults.iter().enumerate().filter(|(_, injection)| self.is_open(&injection.when))
+        self.scenario.faults.iter().enumerate().filter(|(index, _)| self.is_open(*index))
     }
 
     /// One more is meant by a fault: does it bite this one?
@@ -299,12 +312,17 @@ impl Live {
         let bitten = state.bitten.entry(index).or_default();
         let bites = chosen && when.times.is_none_or(|times| *bitten < times) && when.chance.is_none_or(drawn);
         *bitten += u64::from(bites);
+        if bites {
+            state.first_bites.entry(index).or_insert_with(|| self.clock.now());
+        }
         bites
     }
 
     /// It bit, whether or not anybody was asked.
     fn count(&self, index: usize) {
-        *self.state().bitten.entry(index).or_default() += 1;
+        let mut state = self.state();
+        *state.bitten.entry(index).or_default() += 1;
+        state.first_bites.entry(index).or_insert_with(|| self.clock.now());
     }
 
     /// Says in the timeline that a fault bit.

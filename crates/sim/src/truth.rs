@@ -298,6 +298,12 @@ impl Cluster {
         self.machines_of(Role::ControlPlane).any(|(_, machine)| machine.version.as_ref() != Some(to)).then_some(to)
     }
 
+    /// Whether a node is of the control plane: it says so itself, or its Machine does while the label is still to come.
+    pub(crate) fn is_of_control_plane(&self, node: &str) -> bool {
+        self.workload.nodes.get(node).is_some_and(|node| node.control_plane)
+            || self.machines.get(node).is_some_and(|machine| machine.role == Role::ControlPlane)
+    }
+
     /// How many machines the control plane should have.
     pub(crate) fn control_plane_count(&self) -> Option<u32> {
         let asked = self.wish.as_ref().map(|wish| wish.control_plane_count);

@@ -105,6 +105,9 @@ pub struct ClusterUpdateStatus {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// When each pool of workers that is not at rest last moved. A pool that stands still for too long fails the update.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub progress: Vec<PoolProgressRecord>,
     /// Facts that others can wait for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -139,6 +142,18 @@ pub struct WaitingFor {
     /// What a person can do about it; nothing where waiting is all there is to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub way_out: Option<String>,
+}
+
+/// When a pool of workers last moved.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PoolProgressRecord {
+    /// Which pool.
+    pub pool: String,
+    /// A digest of how many machines it has, which, and how far each of them is.
+    pub fingerprint: String,
+    /// When it became so, as RFC 3339.
+    pub moved_at: String,
 }
 
 /// When a stage began and ended.

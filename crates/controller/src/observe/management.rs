@@ -1,5 +1,7 @@
 //! What the management cluster says: mostly from the caches.
 
+mod pool;
+
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::batch::v1::Job as BatchJob;
@@ -7,21 +9,21 @@ use k8s_openapi::api::core::v1::Pod;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::ListParams;
-use serde::Serialize;
 use windlass_api::condition::ConditionType;
-use windlass_api::kind::cluster_api::{Cluster, Machine as LiveMachine, MachineDeployment};
+use windlass_api::kind::cluster_api::{Cluster, Machine as LiveMachine};
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::wcp::{WCPMachine, WCPMachineSpec};
 use windlass_api::kind::{condition, is_true};
-use windlass_api::name::{MachineName, NameLimit, NodeName, ObjectName, PoolName, Role, Uid};
+use windlass_api::name::{MachineName, NodeName, ObjectName, Uid};
 use windlass_api::{annotation, label};
 use windlass_plan::inventory::{
-    ClusterState, Job, JobState, Machine, MachineState, Milestone, Pool, PoolProgress, Template, UpdateRecord,
-    UpdateRecordState, Waited,
+    ClusterState, Job, JobState, Machine, MachineState, Milestone, UpdateRecord, UpdateRecordState, Waited,
 };
 use windlass_plan::step::Revision;
-use windlass_plan::target::{NetworkTarget, Target};
+use windlass_plan::target::NetworkTarget;
 use windlass_runtime::key::Key;
+
+pub(super) use pool::pools;
 
 use super::{Gaps, Subject};
 use crate::reconcile::context::Context;
@@ -126,6 +128,7 @@ pub(super) fn update(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> O
             UpdateState::Failed => UpdateRecordState::Failed,
         },
         waiting: waited(&live),
+        progress: pool::moved(&live),
     })
 }
 
@@ -268,54 +271,6 @@ async fn last_words(ctx: &Context, job: &str) -> Option<String> {
     let last = pods.into_iter().max_by_key(|pod| pod.metadata.creation_timestamp.clone().map(|time| time.0))?;
     let containers = last.status?.container_statuses?;
     containers.into_iter().find_map(|container| container.state?.terminated?.message).filter(|words| !words.is_empty())
-}
-
-pub(super) fn pools(
-    ctx: &Context,
-    subject: &Subject<'_>,
-    target: &Target,
-    gaps: &mut Gaps,
-) -> BTreeMap<PoolName, Pool> {
-    let pools = target.pools.iter().filter_map(|pool| {
-        let name = Role::Workers(pool.name.clone()).object_name(subject.name, NameLimit::LabelValue);
-        let live = ctx.caches.deployments.get(&Key::namespaced(subject.namespace.as_str(), name.as_str()))?;
-        Some((pool.name.clone(), self::pool(ctx, subject, &live, gaps)?))
-    });
-    pools.collect()
-}
-
-fn pool(ctx: &Context, subject: &Subject<'_>, live: &MachineDeployment, gaps: &mut Gaps) -> Option<Pool> {
-    let object = format!("MachineDeployment/{}", live.metadata.name.as_deref().unwrap_or_default());
-    let machine = &live.spec.template.spec;
-    let key = |name: &str| Key::namespaced(subject.namespace.as_str(), name);
-    let infrastructure = &machine.infrastructure_ref.name;
-    let bootstrap = machine.bootstrap.config_ref.as_ref().map(|config| config.name.as_str()).unwrap_or_default();
-    let machine_template = ctx.caches.machine_templates.get(&key(infrastructure));
-    let config_template = ctx.caches.config_templates.get(&key(bootstrap));
-    let status = live.status.clone().unwrap_or_default();
-    Some(Pool {
-        revision: gaps.take(&object, revision(&live.metadata))?,
-        replicas: live.spec.replicas.unwrap_or(1),
-        version: gaps.take(&object, machine.version.as_deref().unwrap_or_default().parse())?,
-        infrastructure_template: template(infrastructure, machine_template.map(|t| json(&t.spec.template.spec)), gaps)?,
-        bootstrap_template: template(bootstrap, config_template.map(|t| json(&t.spec.template.spec)), gaps)?,
-        progress: PoolProgress {
-            observed: live.metadata.generation.is_some() && status.observed_generation == live.metadata.generation,
-            replicas: status.replicas,
-            up_to_date: status.up_to_date_replicas,
-            available: status.available_replicas,
-        },
-    })
-}
-
-fn template(name: &str, spec: Option<serde_json::Result<serde_json::Value>>, gaps: &mut Gaps) -> Option<Template> {
-    let object = format!("template {name}");
-    let spec = gaps.take(&object, spec.transpose())?;
-    Some(Template { name: gaps.take(&object, ObjectName::new(name))?, spec })
-}
-
-fn json(spec: &impl Serialize) -> serde_json::Result<serde_json::Value> {
-    serde_json::to_value(spec)
 }
 
 /// Which state of which object this is.

@@ -6,6 +6,7 @@ use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::kind::tanzu::{AddonPhase, AddonStatus, Phase, TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
 use windlass_api::name::AddonName;
 use windlass_plan::check::Severity;
+use windlass_plan::gate::Blocked;
 use windlass_plan::inventory::{AddonObject, Node, Workload};
 use windlass_plan::planner::Record;
 use windlass_plan::release::AddonRelease;
@@ -96,6 +97,7 @@ fn waiting(recorded: &Recorded<'_>, stage: Option<&str>) -> Option<Waiting> {
     let stalled = report.assessment == Assessment::UpdateFailed;
     let current = current(report, stage);
     if let Some(blocked) = current.and_then(|stage| stage.blocked.first()) {
+        let stalled = stalled || is_stuck(recorded, blocked);
         return Some(Waiting { reason: blocked.reason().to_owned(), message: blocked.to_string(), stalled });
     }
     if let Some(stage) = current {
@@ -105,6 +107,12 @@ fn waiting(recorded: &Recorded<'_>, stage: Option<&str>) -> Option<Waiting> {
     let unwell = nodes(recorded).iter().find(|node| !node.ready)?;
     let message = format!("Node/{} is not ready", unwell.name);
     Some(Waiting { reason: "NodeNotReady".to_owned(), message, stalled: false })
+}
+
+/// Whether waiting will not help: it has been waited for long enough.
+fn is_stuck(recorded: &Recorded<'_>, blocked: &Blocked) -> bool {
+    let since = recorded.planned.report.since(blocked).unwrap_or(recorded.input.now);
+    blocked.patience().is_some_and(|patience| recorded.input.now.duration_since(since) >= patience)
 }
 
 /// The stage that a person would look at. Packages may be unwell for a moment while machines are replaced, and have to wait for

@@ -10,6 +10,9 @@ use windlass_runtime::events::{Kind, Notice};
 
 use super::condition::AS_ASKED;
 
+/// What people are warned of as soon as it is known: workers that do not get anywhere.
+const STUCK: [&str; 3] = ["DrainBlocked", "MachineFailed", "PoolStalled"];
+
 /// What happened to an update.
 pub(super) fn of_update(
     update: &ClusterUpdate,
@@ -87,7 +90,7 @@ pub(super) fn of_cluster(
         None if reason == AS_ASKED => "the cluster is as it was asked to be".to_owned(),
         None => return None,
     };
-    let kind = if stalled { Kind::Warning } else { Kind::Normal };
+    let kind = if stalled || STUCK.contains(&reason.as_str()) { Kind::Warning } else { Kind::Normal };
     Some(Notice { kind, reason, action: "Reconcile".to_owned(), note, related: None })
 }
 

@@ -191,6 +191,7 @@ fn waiting(now: &str, before: &ClusterUpdateStatus, findings: &[Finding]) -> Clu
         envelope_digest: planned.envelope.digest(),
         state: UpdateRecordState::Running,
         waiting: known.collect(),
+        progress: vec![],
     });
     planned.report = plan(&input).report;
     let recorded = Recorded { input: &input, planned: &planned, findings, executed: &Executed::default() };

@@ -1,7 +1,11 @@
 //! The status of an update's record.
 
-use windlass_api::kind::cluster_update::{ClusterUpdate, ClusterUpdateStatus, StageRecord, UpdateState, WaitingFor};
+use windlass_api::kind::cluster_update::{
+    ClusterUpdate, ClusterUpdateStatus, PoolProgressRecord, StageRecord, UpdateState, WaitingFor,
+};
+use windlass_api::name::PoolName;
 use windlass_plan::check::Severity;
+use windlass_plan::inventory::Pool;
 use windlass_plan::planner::Record;
 use windlass_plan::report::{Report, StageReport, StageState};
 
@@ -37,8 +41,21 @@ pub(super) fn status(
         started_at: Some(before.started_at.clone().unwrap_or(created)),
         finished_at: (state != UpdateState::Running).then_some(now),
         failure,
+        progress: if state == UpdateState::Succeeded { Vec::new() } else { progress(recorded) },
         conditions: before.conditions.clone(),
     }
+}
+
+/// When each pool that is not at rest last moved. What was observed has it from the last record, unless it has moved since.
+fn progress(recorded: &Recorded<'_>) -> Vec<PoolProgressRecord> {
+    let input = recorded.input;
+    let unrest = input.inventory.pools.iter().filter(|(_, pool)| !pool.is_at_rest());
+    let record = |(name, pool): (&PoolName, &Pool)| PoolProgressRecord {
+        pool: name.to_string(),
+        fingerprint: pool.fingerprint(),
+        moved_at: moment(pool.moved_at.unwrap_or(input.now)),
+    };
+    unrest.map(record).collect()
 }
 
 /// The stage that is worked on: the furthest that has begun and not ended. An earlier one may be unwell for a while whenever a

@@ -1,15 +1,19 @@
 //! C4 to C7, P1: what is done is done by the update that was agreed on, and by no other.
 
+use jiff::SignedDuration;
 use windlass_api::label;
+use windlass_api::name::PoolName;
 
 use super::{Finding, fatal, finding, of_kind, written};
 use crate::gate::Gate;
-use crate::inventory::{JobState, UpdateRecordState};
+use crate::inventory::{JobState, Pool, UpdateRecordState};
 use crate::planner::{Planned, PlanningInput, Record};
 use crate::step::{Stage, Step};
 
 /// How often a Job may try again after the first attempt: four attempts in all.
 const RETRIES_MAX: u64 = 3;
+/// How long a pool may stand still in the middle of an update.
+const STANDSTILL_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 /// C4: a Job belongs to the one update that is on record, and nothing is written before the record is.
 pub(super) fn recorded_update_only(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
@@ -42,11 +46,29 @@ pub(super) fn marked_by_one_update(input: &PlanningInput, planned: &Planned) -> 
 
 /// C5: after a failure no machine is touched until somebody has acted.
 pub(super) fn nothing_after_failure(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
+    let mut findings = Vec::new();
     let job = input.inventory.control_plane.job.as_ref();
-    let Some(failed) = job.filter(|job| matches!(job.state, JobState::Failed { .. })) else { return Vec::new() };
-    let machines = planned.steps.iter().filter(|step| step.stage != Stage::Packages);
-    let message = || format!("{} gave up, and nobody has looked at it", failed.name);
-    machines.map(|step| finding(input, Gate::OneControlPlaneUpdate, "C5", step, message())).collect()
+    let failed = job.filter(|job| matches!(job.state, JobState::Failed { .. })).map(|job| job.name.to_string());
+    let stuck = stuck_pool(input).map(|pool| format!("the pool {pool}"));
+    for step in planned.steps.iter().filter(|step| step.stage != Stage::Packages) {
+        let complain = |gate, who: &String| {
+            finding(input, gate, "C5", step, format!("{who} gave up, and nobody has looked at it"))
+        };
+        findings.extend(failed.as_ref().map(|who| complain(Gate::OneControlPlaneUpdate, who)));
+        findings.extend(stuck.as_ref().map(|who| complain(Gate::PoolMoves, who)));
+    }
+    findings
+}
+
+/// A pool that stood still for an hour with machines missing, too old or not to be relied on.
+fn stuck_pool(input: &PlanningInput) -> Option<&PoolName> {
+    let stood_still = |pool: &Pool| {
+        let deadline = pool.moved_at.and_then(|moved_at| moved_at.checked_add(STANDSTILL_MAX).ok());
+        let counts = [pool.progress.replicas, pool.progress.up_to_date, pool.progress.available];
+        let rests = pool.progress.observed && counts == [pool.replicas; 3];
+        !rests && deadline.is_some_and(|deadline| deadline <= input.now)
+    };
+    input.inventory.pools.iter().find(|(_, pool)| stood_still(pool)).map(|(name, _)| name)
 }
 
 /// C6: a Job tries a bounded number of times, one after the other.

@@ -2,6 +2,7 @@
 
 mod words;
 
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use windlass_api::name::{AddonName, MachineName, NodeName, ObjectName, PoolName, UpdateId};
 use windlass_api::version::KubernetesVersion;
@@ -285,4 +286,36 @@ pub enum Blocked {
         /// The record of the update.
         update: ObjectName,
     },
+    /// The pods of a worker that is on its way out do not leave it.
+    DrainBlocked {
+        /// The machine.
+        machine: MachineName,
+        /// Which pods, and what keeps them.
+        why: String,
+    },
+    /// A worker does not become a node, is not well, or does not go.
+    MachineFailed {
+        /// The machine.
+        machine: MachineName,
+        /// What is wrong.
+        why: String,
+    },
+    /// A pool that is being rolled has not moved for long.
+    PoolStalled {
+        /// Which.
+        pool: PoolName,
+        /// Since when.
+        since: Timestamp,
+    },
+}
+
+impl Blocked {
+    /// How long it may be waited for before it is said that waiting will not help; `None` for what is only a matter of time, or
+    /// says so itself.
+    pub fn patience(&self) -> Option<SignedDuration> {
+        // A budget lets a pod go as soon as another one runs elsewhere; the others have been waited for already.
+        let drains = matches!(self, Self::DrainBlocked { .. });
+        let is_stuck = drains || matches!(self, Self::MachineFailed { .. } | Self::PoolStalled { .. });
+        is_stuck.then(|| if drains { SignedDuration::from_mins(5) } else { SignedDuration::ZERO })
+    }
 }

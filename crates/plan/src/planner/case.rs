@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use windlass_api::kind::cluster_update::UpdateEnd;
 use windlass_api::name::{Uid, UpdateId};
 
@@ -18,6 +19,8 @@ pub(crate) struct Case<'a> {
     pub target: &'a Target,
     pub inventory: &'a Inventory,
     pub gates: &'a Gates,
+    /// The time, which decides when something has taken too long.
+    pub now: Timestamp,
     pub course: Course,
     /// The update that names what is made now.
     pub update: UpdateId,
@@ -51,11 +54,11 @@ pub(crate) enum Course {
 
 impl<'a> Case<'a> {
     pub(crate) fn of(input: &'a PlanningInput) -> Self {
-        let PlanningInput { target, inventory, gates, .. } = input;
+        let PlanningInput { target, inventory, gates, now } = input;
         let creation = UpdateId::new(&target.cluster.uid, 0);
         let last = inventory.update.as_ref();
         let scope = Scope { target, update: last.map_or(creation, |record| record.id) };
-        let course = course(&scope, inventory);
+        let course = course(&scope, inventory, *now);
         let (update, from) = match (course, last) {
             (Course::Begin { ordinal }, _) => {
                 let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
@@ -66,7 +69,8 @@ impl<'a> Case<'a> {
         };
         let envelope = Envelope::of(target, from.as_ref());
         let (forbidden, held) = (Vec::new(), Vec::new());
-        let mut case = Self { target, inventory, gates, course, update, from, envelope, forbidden, held };
+        let now = *now;
+        let mut case = Self { target, inventory, gates, now, course, update, from, envelope, forbidden, held };
         case.forbidden = case.forbids();
         case.held = case.holds();
         case
@@ -108,7 +112,12 @@ impl<'a> Case<'a> {
     fn holds(&self) -> Vec<Blocked> {
         let failed = self.gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(self.inventory));
         let failed = failed.filter(|blocked| matches!(blocked, Blocked::ControlPlaneUpdateFailed { .. }));
-        let more = [self.gates.ask(Gate::NoGaps, || gate::no_gaps(self.inventory)), self.too_large(), failed];
+        let more = [
+            self.gates.ask(Gate::NoGaps, || gate::no_gaps(self.inventory)),
+            self.too_large(),
+            failed,
+            self.gates.ask(Gate::PoolMoves, || gate::pool_moves(self.inventory, self.now)),
+        ];
         self.forbidden.iter().cloned().chain(more.into_iter().flatten()).collect()
     }
 
@@ -164,13 +173,16 @@ fn differs(scope: &Scope<'_>, inventory: &Inventory) -> bool {
     }
 }
 
-fn course(scope: &Scope<'_>, inventory: &Inventory) -> Course {
+fn course(scope: &Scope<'_>, inventory: &Inventory, now: Timestamp) -> Course {
     let differs = differs(scope, inventory);
     let Some(last) = &inventory.update else {
         return if differs { Course::Begin { ordinal: 1 } } else { Course::Steady };
     };
     let next = Course::Begin { ordinal: last.ordinal.saturating_add(1) };
-    let gave_up = inventory.control_plane.job.as_ref().is_some_and(|job| matches!(job.state, JobState::Failed { .. }));
+    let job = inventory.control_plane.job.as_ref();
+    // Of the two, the pool may move again by itself.
+    let gave_up = job.is_some_and(|job| matches!(job.state, JobState::Failed { .. }))
+        || inventory.pools.values().any(|pool| gate::gave_up(pool, now).is_some());
     match last.state {
         UpdateRecordState::Running => Course::Running,
         UpdateRecordState::Failed if gave_up => Course::Failed,

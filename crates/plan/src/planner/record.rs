@@ -6,7 +6,8 @@ use super::case::{Case, Course};
 use super::{Planned, Record};
 use crate::gate::Blocked;
 use crate::inventory::JobState;
-use crate::report::{Assessment, StageState};
+use crate::report::{Assessment, StageReport, StageState};
+use crate::step::Stage;
 
 /// Decides on the record. An update that is to begin or to be resumed has no steps yet: what it does comes after what says
 /// that it does it.
@@ -30,10 +31,21 @@ fn running(case: &Case<'_>, planned: &Planned) -> (Option<Record>, Assessment) {
     if let Some(JobState::Failed { message }) = job.map(|job| &job.state) {
         return (Some(Record::Failed { message: message.clone() }), Assessment::UpdateFailed);
     }
+    if let Some(message) = workers_gave_up(planned) {
+        return (Some(Record::Failed { message }), Assessment::UpdateFailed);
+    }
     if is_done(planned) {
         return (Some(Record::Succeeded), Assessment::Running);
     }
     (None, Assessment::Updating)
+}
+
+/// What the workers waited for when they gave up, if they did.
+fn workers_gave_up(planned: &Planned) -> Option<String> {
+    let given_up = |stage: &&StageReport| stage.stage == Stage::Workers && stage.state == StageState::Failed;
+    let stage = planned.report.stages.iter().find(given_up)?;
+    let causes: Vec<String> = stage.blocked.iter().map(ToString::to_string).collect();
+    Some(causes.join("; "))
 }
 
 fn begin(case: &Case<'_>, planned: &Planned, ordinal: u64) -> Option<Record> {

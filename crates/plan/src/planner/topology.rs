@@ -10,12 +10,13 @@ use windlass_api::version::KubernetesVersion;
 
 use super::case::Case;
 use super::workers::is_replacing;
-use super::{StagePlan, kubeadm_control_plane, role, workers};
+use super::{StagePlan, kubeadm_control_plane, pool_health, role, workers};
 use crate::change::{self, FieldChange};
 use crate::gate::{self, Blocked, Gate};
 use crate::inventory::{ClusterState, Inventory, Pool};
 use crate::render::Scope;
 use crate::render::topology::{self as rendered, find};
+use crate::report::StageState;
 use crate::step::{Action, Place, Stage, Step};
 use crate::target::{PoolTarget, PoolVersion};
 
@@ -173,11 +174,22 @@ fn pending(case: &Case<'_>) -> Blocked {
 fn settle_pools(case: &Case<'_>, changes: Vec<String>) -> StagePlan {
     let unrolled = |pool: &&PoolTarget| !is_rolled(case, pool);
     let rolling = |pool: &PoolTarget| match case.inventory.pools.get(&pool.name) {
-        Some(observed) if observed.version == wanted(case, pool, observed) => workers::rolling(pool, observed),
-        _ => Blocked::PoolRolling { pool: pool.name.clone(), up_to_date: 0, replicas: pool.machines.count },
+        Some(observed) if observed.version == wanted(case, pool, observed) => {
+            pool_health::judge(case.now, pool, observed)
+        }
+        _ => {
+            let begins = Blocked::PoolRolling { pool: pool.name.clone(), up_to_date: 0, replicas: pool.machines.count };
+            (StageState::Running, vec![begins])
+        }
     };
-    let blocked: Vec<Blocked> = case.target.pools.iter().filter(unrolled).map(rolling).collect();
-    if blocked.is_empty() { StagePlan::done() } else { StagePlan::running(blocked, changes) }
+    let (states, blocked): (Vec<StageState>, Vec<Vec<Blocked>>) =
+        case.target.pools.iter().filter(unrolled).map(rolling).unzip();
+    if blocked.is_empty() {
+        return StagePlan::done();
+    }
+    let gave_up = states.contains(&StageState::Failed);
+    let state = if gave_up { StageState::Failed } else { StageState::Running };
+    StagePlan { state, ..StagePlan::running(blocked.concat(), changes) }
 }
 
 fn wanted(case: &Case<'_>, pool: &PoolTarget, observed: &Pool) -> KubernetesVersion {

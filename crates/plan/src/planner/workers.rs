@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_api::name::Uid;
 
 use super::case::Case;
-use super::{StagePlan, role};
+use super::{StagePlan, pool_health, role};
 use crate::change::{self, Effect, FieldChange};
 use crate::gate::{self, Blocked, Gate};
 use crate::inventory::{Inventory, Pool};
@@ -29,7 +29,7 @@ pub(super) fn plan(case: &Case<'_>) -> StagePlan {
         stage.steps.extend(planned.steps);
         let new: Vec<Blocked> = planned.blocked.into_iter().filter(|it| !stage.blocked.contains(it)).collect();
         stage.blocked.extend(new);
-        if stage.state == StageState::Done {
+        if stage.state == StageState::Done || planned.state == StageState::Failed {
             stage.state = planned.state;
         }
     }
@@ -42,18 +42,14 @@ fn pool_plan(case: &Case<'_>, pool: &PoolTarget, ahead: Option<Blocked>) -> Stag
     let different = observed.map_or_else(|| vec![change::new_pool(pool)], |it| change::pool(&scope, pool, it));
     let changes = change::lines(&different);
     if let Some(observed) = observed.filter(|_| changes.is_empty()) {
-        return if is_at_rest(pool, observed) {
-            StagePlan::done()
-        } else {
-            StagePlan::running(vec![rolling(pool, observed)], changes)
-        };
+        return if is_at_rest(pool, observed) { StagePlan::done() } else { at_work(case, pool, observed, changes) };
     }
     let (Some(cluster), true) = (case.cluster_uid(), case.is_initialized()) else {
         return StagePlan::waiting(vec![Blocked::NoWorkloadApi], changes);
     };
     let replaced = observed.is_none() || is_replacing(&different);
     if let Some(observed) = observed.filter(|observed| is_deferred(case, pool, observed)) {
-        return deferred(pool, observed, changes);
+        return deferred(case, pool, observed, changes);
     }
     let mut blocked = case.held.clone();
     blocked.extend(ahead.filter(|_| replaced && observed.is_some()));
@@ -81,13 +77,19 @@ fn is_deferred(case: &Case<'_>, pool: &PoolTarget, observed: &Pool) -> bool {
         && control_plane.is_some_and(|it| it.version.minor() > observed.version.minor())
 }
 
-fn deferred(pool: &PoolTarget, observed: &Pool, changes: Vec<String>) -> StagePlan {
+/// Cluster API rolls a pool.
+fn at_work(case: &Case<'_>, pool: &PoolTarget, observed: &Pool, changes: Vec<String>) -> StagePlan {
+    let (state, blocked) = pool_health::judge(case.now, pool, observed);
+    StagePlan { state, ..StagePlan::running(blocked, changes) }
+}
+
+fn deferred(case: &Case<'_>, pool: &PoolTarget, observed: &Pool, changes: Vec<String>) -> StagePlan {
     let machines = MachinesTarget { count: observed.replicas, ..pool.machines.clone() };
     let as_it_is = PoolTarget { machines, ..pool.clone() };
     if is_at_rest(&as_it_is, observed) {
         return StagePlan { changes, ..StagePlan::done() };
     }
-    StagePlan::running(vec![rolling(&as_it_is, observed)], changes)
+    at_work(case, &as_it_is, observed, changes)
 }
 
 /// The refusals to make workers at all: of the target's version, or of the one that a pool keeps.

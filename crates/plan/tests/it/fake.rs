@@ -76,7 +76,7 @@ impl Fake {
         PlanningInput {
             target: self.target.clone(),
             inventory: self.inventory.clone(),
-            now: Timestamp::UNIX_EPOCH,
+            now: self.inventory.as_of,
             gates: self.gates.clone(),
         }
     }
@@ -92,6 +92,7 @@ impl Fake {
                     envelope_digest: envelope_digest.clone(),
                     state: UpdateRecordState::Running,
                     waiting: Vec::new(),
+                    progress: Vec::new(),
                 });
                 self.inventory.control_plane.job = None;
             }
@@ -204,6 +205,8 @@ impl Fake {
             infrastructure_template,
             bootstrap_template,
             progress: PoolProgress { observed: false, ..progress },
+            machines: Vec::new(),
+            moved_at: None,
         };
         self.inventory.pools.insert(name, pool);
     }

@@ -7,6 +7,7 @@ mod table;
 
 use std::sync::LazyLock;
 
+use jiff::{SignedDuration, Timestamp};
 use windlass_plan::check;
 use windlass_plan::gate;
 use windlass_plan::inventory::{
@@ -383,6 +384,23 @@ fn no_decision_is_made_across_a_gap() {
     let gap = |it: &mut Inventory| it.gaps.push(Gap { object: "Machine/x".to_owned(), why: "forbidden".to_owned() });
     for moment in [JOB, JOIN, POOL] {
         check_seen(moment, gap, "Machine/x could not be observed: forbidden");
+    }
+}
+
+#[test]
+fn no_machine_is_touched_beside_a_pool_that_has_given_up_moving() {
+    let stands_still = |minutes: i64, available: u32| {
+        move |it: &mut Inventory| {
+            it.as_of = Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
+            let pool = it.pools.values_mut().next().unwrap();
+            (pool.progress.available, pool.moved_at) = (available, Some(Timestamp::UNIX_EPOCH));
+        }
+    };
+    let refusal = "the pool default has not moved since 1970-01-01T00:00:00Z";
+    for moment in [JOB, POOL] {
+        check_seen(moment, stands_still(59, 0), "");
+        check_seen(moment, stands_still(60, 0), refusal);
+        check_seen(moment, stands_still(60, 1), "");
     }
 }
 

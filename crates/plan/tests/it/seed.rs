@@ -134,6 +134,7 @@ const TABLE: &[(&str, &[Test])] = &[
             workers::a_pool_gets_new_templates_and_one_write_that_switches_to_them,
             workers::a_pool_has_one_machine_more_and_none_less_while_it_rolls,
             workers::a_pool_is_done_when_all_of_its_machines_are_new_and_no_other_is_left,
+            workers::a_pool_that_stands_still_fails_the_update_until_it_moves_again,
         ],
     ),
     (

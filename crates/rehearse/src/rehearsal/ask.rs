@@ -47,8 +47,13 @@ pub(crate) async fn ask(world: &World, cluster: &NamespacedName, ask: &Ask<'_>) 
     match asked {
         Ok(()) => Ok(Answer::Accepted),
         Err(kube::Error::Api(refusal)) if matches!(refusal.code, 400 | 403 | 422) => {
-            Ok(Answer::Refused { why: refusal.message.clone() })
+            Ok(Answer::Refused { why: in_short(&refusal.message) })
         }
         Err(source) => Err(Error::Ask { cluster: cluster.clone(), source: Box::new(source) }),
     }
+}
+
+/// What the API says of a field that there is not, without the object that it says it of.
+fn in_short(message: &str) -> String {
+    message.split_once("strict decoding error: ").map_or(message, |(_, field)| field).to_owned()
 }

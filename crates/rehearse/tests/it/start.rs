@@ -1,6 +1,7 @@
 //! Where tests begin: a World with one running cluster in it, made once for each size.
 
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -97,10 +98,18 @@ pub fn create(control_plane: u32, workers: u32) -> Ended {
     ended
 }
 
+/// A cluster of so many machines of the control plane and workers. Made once for each size, by whoever asks first.
+pub fn of(control_plane: u32, workers: u32) -> Arc<Ended> {
+    type Made = BTreeMap<(u32, u32), Arc<OnceLock<Arc<Ended>>>>;
+    static MADE: Mutex<Made> = Mutex::new(BTreeMap::new());
+    let one = Arc::clone(MADE.lock().unwrap().entry((control_plane, workers)).or_default());
+    Arc::clone(one.get_or_init(|| Arc::new(create(control_plane, workers))))
+}
+
 /// One machine of the control plane and one worker.
 pub fn one_and_one() -> &'static Ended {
-    static CREATED: OnceLock<Ended> = OnceLock::new();
-    CREATED.get_or_init(|| create(1, 1))
+    static CREATED: OnceLock<Arc<Ended>> = OnceLock::new();
+    CREATED.get_or_init(|| of(1, 1))
 }
 
 /// The same World in a runtime and a time of its own, changed by whoever asks.
@@ -118,6 +127,6 @@ pub fn changed<F: Future<Output = ()>>(start: &Ended, change: impl FnOnce(World)
 
 /// Three machines of the control plane and one worker.
 pub fn three_and_one() -> &'static Ended {
-    static CREATED: OnceLock<Ended> = OnceLock::new();
-    CREATED.get_or_init(|| create(3, 1))
+    static CREATED: OnceLock<Arc<Ended>> = OnceLock::new();
+    CREATED.get_or_init(|| of(3, 1))
 }

@@ -8,7 +8,7 @@ use kube::api::{
 use kube::{Api, Client, ResourceExt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use windlass_api::name::NamespacedName;
+use windlass_api::name::{NamespacedName, NodeName};
 
 use super::pattern::Pattern;
 use super::span::Span;
@@ -61,6 +61,20 @@ pub enum Action {
         /// The object.
         object: Value,
     },
+    /// They add a member to etcd, which nobody starts.
+    AddMember {
+        /// In this workload cluster, as `namespace/name`.
+        cluster: NamespacedName,
+        /// The node that it would run on.
+        name: NodeName,
+    },
+    /// They remove a member from etcd.
+    RemoveMember {
+        /// In this workload cluster, as `namespace/name`.
+        cluster: NamespacedName,
+        /// Which: the first whose node matches.
+        name: Pattern,
+    },
 }
 
 /// Why something could not be done.
@@ -80,6 +94,9 @@ pub enum ActionError {
     /// It has no kind.
     #[error("{0:?} is no version of a group")]
     NoKind(String),
+    /// It is done to etcd itself.
+    #[error("members of etcd are no objects of this API")]
+    NotByThisApi,
     /// The API refused, or was not reached.
     #[error("{}", in_words(.0))]
     Api(#[from] Box<kube::Error>),
@@ -100,6 +117,7 @@ impl Action {
             Self::Patch { cluster, .. } | Self::Delete { cluster, .. } | Self::Create { cluster, .. } => {
                 cluster.as_ref()
             }
+            Self::AddMember { cluster, .. } | Self::RemoveMember { cluster, .. } => Some(cluster),
         }
     }
 
@@ -128,6 +146,7 @@ impl Action {
                 let created = api.create(&PostParams::default(), &object).await.map_err(Box::new)?;
                 Ok(format!("{}/{}", types.kind, created.name_any()))
             }
+            Self::AddMember { .. } | Self::RemoveMember { .. } => Err(ActionError::NotByThisApi),
         }
     }
 }
@@ -141,6 +160,8 @@ impl fmt::Display for Action {
                 let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
                 write!(f, "creates {} {}", text(&object["kind"]), text(&object["metadata"]["name"]))
             }
+            Self::AddMember { name, .. } => write!(f, "adds a member of etcd on {name}"),
+            Self::RemoveMember { name, .. } => write!(f, "removes the member of etcd on {name}"),
         }
     }
 }

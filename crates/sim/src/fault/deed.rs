@@ -13,7 +13,7 @@ use windlass_api::name::{NamespacedName, NodeName};
 
 use super::kind::{EtcdFault, Fault, MachineFault, NodeFault};
 use super::node::whom;
-use super::{Bite, Faults, Live, Pattern, Span};
+use super::{Action, Bite, Faults, Live, Pattern, Span};
 use crate::actor::Caller;
 use crate::workload::{Alarm, Workload};
 use crate::world::World;
@@ -44,8 +44,8 @@ impl Faults {
         for (index, injection) in live.scenario.faults.iter().enumerate() {
             if begins_by_itself(&injection.fault) {
                 live.later(live.at(injection.when.after), Deed::Begin(index));
-                if let Some(until) = injection.when.until {
-                    live.later(live.at(until), Deed::End(index));
+                if let Some(length) = injection.when.length() {
+                    live.later(live.at(injection.when.after.and(Span(length))), Deed::End(index));
                 }
             }
         }
@@ -88,7 +88,7 @@ impl Live {
 
     /// Whether a fault is over.
     fn is_over(&self, index: usize) -> bool {
-        self.scenario.faults.get(index).is_none_or(|injection| !self.is_open(&injection.when))
+        !self.is_open(index)
     }
 
     /// After this time, from now.
@@ -162,6 +162,9 @@ async fn perform(world: &World, live: &Live, deed: Deed) {
 async fn act(world: &World, live: &Live, number: usize) {
     let Some(scheduled) = live.scenario.actions.get(number) else { return };
     let action = &scheduled.action;
+    if let Action::AddMember { cluster, .. } | Action::RemoveMember { cluster, .. } = action {
+        return change_members(world, live, cluster, action);
+    }
     let (place, client) = match action.cluster() {
         None => ("management".to_owned(), Some(world.client_of(Caller::User))),
         Some(cluster) => (cluster.to_string(), world.workload(cluster).map(|workload| workload.client())),
@@ -175,6 +178,31 @@ async fn act(world: &World, live: &Live, number: usize) {
     };
     let cluster = action.cluster().map(ToString::to_string).unwrap_or_default();
     live.recorder.mark(live.clock.now(), &place, &cluster, &object, &text);
+}
+
+/// People change who is a member of etcd, which has no object.
+fn change_members(world: &World, live: &Live, cluster: &NamespacedName, action: &Action) {
+    let changed = match (world.workload(cluster), action) {
+        (None, _) => Err(format!("there is no cluster {cluster}")),
+        (Some(workload), Action::AddMember { name, .. }) => {
+            workload.add_member(name);
+            Ok(name.to_string())
+        }
+        (Some(workload), Action::RemoveMember { name, .. }) => remove_member(&workload, name),
+        (Some(_), Action::Patch { .. } | Action::Delete { .. } | Action::Create { .. }) => return,
+    };
+    let (object, text) = match changed {
+        Ok(node) => (format!("Member/{node}"), format!("a user {action}: {node}")),
+        Err(why) => (String::new(), format!("a user {action}, which is refused: {why}")),
+    };
+    let place = cluster.to_string();
+    live.recorder.mark(live.clock.now(), &place, &place, &object, &text);
+}
+
+fn remove_member(workload: &Workload, name: &Pattern) -> Result<String, String> {
+    let (id, node) = workload.member(|node| name.matches(node)).ok_or_else(|| format!("there is no member {name}"))?;
+    workload.remove_member(id).map_err(|error| error.to_string())?;
+    Ok(node.to_string())
 }
 
 async fn begin(world: &World, live: &Live, index: usize) {

@@ -204,6 +204,11 @@ pub enum Fault {
         /// In which way.
         how: InfrastructureFault,
     },
+    /// The admission of Windlass cannot be asked, or takes its time.
+    Webhook {
+        /// In which way.
+        how: WebhookFault,
+    },
 }
 
 /// Before or after something.
@@ -320,6 +325,11 @@ pub enum NodeFault {
         /// By so much.
         by: Span,
     },
+    /// A node of the control plane gets the label of its role late, which kubeadm gives it.
+    LateRole {
+        /// By so much.
+        by: Span,
+    },
 }
 
 /// What is wrong with etcd.
@@ -384,6 +394,19 @@ pub enum InfrastructureFault {
     Partial,
 }
 
+/// In which way a webhook fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "fault", rename_all = "camelCase", deny_unknown_fields)]
+pub enum WebhookFault {
+    /// Nobody listens.
+    Down,
+    /// It answers late, and from 10 seconds on too late.
+    Slow {
+        /// By so much.
+        by: Span,
+    },
+}
+
 impl Fault {
     /// Its number in the list of faults. A crash is F01 or F02 by its moment; two of them are F03, which is the scenario's.
     /// A replica that is asked later than it stopped is F12.
@@ -415,6 +438,7 @@ impl Fault {
             Self::PodRestart { .. } => "F28",
             Self::CrashLoop { .. } => "F29",
             Self::VolumeStays { .. } | Self::FinalizerStays { .. } => "F30",
+            Self::Webhook { .. } => "F33",
             Self::Infrastructure { .. } => "F36",
         }
     }

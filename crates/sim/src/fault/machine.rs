@@ -140,7 +140,7 @@ impl Faults {
             let object = format!("WCPMachine/{name}");
             let text = &format!("the machine {name} {text}");
             live.say_once(index, &Bite { place: "management", cluster, object: &object, text });
-            Some(Held { what, left: live.left(injection) })
+            Some(Held { what, left: live.left(index) })
         })
     }
 }
@@ -154,7 +154,8 @@ fn cluster_of(machine: &ObjectMeta) -> String {
 
 impl Live {
     /// How long a fault lasts from now on; for good without a time.
-    pub(super) fn left(&self, injection: &Injection) -> Option<Duration> {
-        injection.when.until.map(|until| self.until(until))
+    pub(super) fn left(&self, index: usize) -> Option<Duration> {
+        let end = self.ends_at(index)?;
+        Some(Duration::try_from(end.duration_since(self.clock.now())).unwrap_or_default())
     }
 }

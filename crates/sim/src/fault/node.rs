@@ -10,7 +10,7 @@ use windlass_apiserver::store::Key;
 use super::deed::Deed;
 use super::kind::{EtcdFault, Fault, NodeFault};
 use super::pattern::Whom;
-use super::{Bite, Faults};
+use super::{Bite, Faults, Span};
 
 impl Faults {
     /// The provider id that a node registers with, if it is not its own.
@@ -21,19 +21,45 @@ impl Faults {
         Some(format!("vsphere://{id}"))
     }
 
-    /// Whether a node gets its labels late: then they are given to it at their time.
+    /// Whether a node gets the labels of its kubelet late: then they are given to it at their time.
     pub(crate) fn labels_late(
         &self,
         cluster: &NamespacedName,
         node: &NodeName,
         labels: &BTreeMap<String, String>,
     ) -> bool {
-        let late = |fault: &Fault| matches!(fault, Fault::Node { how: NodeFault::LateLabels { .. }, .. });
-        let bitten = self.bites_node(cluster, node, late, "registers without its labels");
+        let late = |fault: &Fault| match fault {
+            Fault::Node { how: NodeFault::LateLabels { by }, .. } => Some(*by),
+            _ => None,
+        };
+        self.labelled_late(cluster, node, labels, late, "registers without its labels")
+    }
+
+    /// Whether a node gets the labels of its role late: then they are given to it at their time.
+    pub(crate) fn role_late(
+        &self,
+        cluster: &NamespacedName,
+        node: &NodeName,
+        labels: &BTreeMap<String, String>,
+    ) -> bool {
+        let late = |fault: &Fault| match fault {
+            Fault::Node { how: NodeFault::LateRole { by }, .. } => Some(*by),
+            _ => None,
+        };
+        self.labelled_late(cluster, node, labels, late, "registers without the label of its role")
+    }
+
+    fn labelled_late(
+        &self,
+        cluster: &NamespacedName,
+        node: &NodeName,
+        labels: &BTreeMap<String, String>,
+        late: impl Fn(&Fault) -> Option<Span>,
+        text: &str,
+    ) -> bool {
+        let bitten = self.bites_node(cluster, node, |fault| late(fault).is_some(), text);
         let (Some(index), Some(live)) = (bitten, self.live()) else { return false };
-        if let Some(Fault::Node { how: NodeFault::LateLabels { by }, .. }) =
-            live.scenario.faults.get(index).map(|injection| &injection.fault)
-        {
+        if let Some(by) = live.scenario.faults.get(index).and_then(|injection| late(&injection.fault)) {
             let at = live.clock.now().checked_add(by.0).unwrap_or(Timestamp::MAX);
             let (cluster, node, labels) = (cluster.clone(), node.clone(), labels.clone());
             live.later(at, Deed::Labels { index, cluster, node, labels });
@@ -158,6 +184,7 @@ pub(super) fn whom(fault: &Fault) -> Option<&Whom> {
         | Fault::Disk { .. }
         | Fault::SlowDisk { .. }
         | Fault::Unreachable { .. }
-        | Fault::LoadBalancer { .. } => None,
+        | Fault::LoadBalancer { .. }
+        | Fault::Webhook { .. } => None,
     }
 }

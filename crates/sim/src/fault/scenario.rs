@@ -14,6 +14,8 @@
 //!   zones: [{name: zone-a, machines: 20}]
 //! ```
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::action::Scheduled;
@@ -60,6 +62,9 @@ pub struct When {
     /// No longer than until then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Span>,
+    /// No longer than so long from its first bite on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lasts: Option<Span>,
     /// Only the one of this number, from 1, of those that are meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nth: Option<u64>,
@@ -152,7 +157,8 @@ impl Scenario {
                 (Fault::Refusal { code, .. }, _) if !(400..600).contains(code) => {
                     format!("{code} is not the status of a refusal")
                 }
-                (Fault::SplitLeadership { .. }, When { until: None, .. }) => {
+                (_, When { lasts: Some(lasts), .. }) if lasts.is_zero() => "it lasts for no time".to_owned(),
+                (Fault::SplitLeadership { .. }, When { until: None, lasts: None, .. }) => {
                     "a standstill that has no end is a crash".to_owned()
                 }
                 _ => return None,
@@ -187,6 +193,18 @@ impl When {
     /// In this span of time only.
     pub fn between(after: Span, until: Span) -> Self {
         Self { after, until: Some(until), ..Self::default() }
+    }
+
+    /// So long, from its first bite on.
+    #[must_use]
+    pub fn lasting(self, lasts: Span) -> Self {
+        Self { lasts: Some(lasts), ..self }
+    }
+
+    /// How long it is, where that is known before it bites: what begins by itself bites at once.
+    pub(super) fn length(&self) -> Option<Duration> {
+        let until = self.until.map(|until| until.0.saturating_sub(self.after.0));
+        until.into_iter().chain(self.lasts.map(|lasts| lasts.0)).min()
     }
 
     /// From then on.

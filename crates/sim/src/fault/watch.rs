@@ -42,7 +42,7 @@ impl Faults {
         let (mut no_bookmarks, mut later) = (false, false);
         for (index, injection) in live.scenario.faults.iter().enumerate() {
             let when = &injection.when;
-            let bites = || live.is_open(when) && live.strikes(index, when);
+            let bites = || live.is_open(index) && live.strikes(index, when);
             let say = |text: &str| {
                 let (place, object) = (&*client.name, &asked.to_string());
                 live.say(index, &Bite { place, cluster: client.cluster(), object, text });

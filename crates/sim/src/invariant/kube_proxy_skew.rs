@@ -47,6 +47,5 @@ fn check(cluster: &Cluster, _: &Fact, findings: &mut Findings) {
 
 /// On a machine of the control plane, at the version that the roll leads to, and no other.
 fn is_of_new_machine(cluster: &Cluster, proxy: &Proxy, to: &KubernetesVersion) -> bool {
-    let node = cluster.workload.nodes.get(&proxy.node);
-    node.is_some_and(|node| node.control_plane) && proxy.version.minor() == to.minor()
+    cluster.is_of_control_plane(&proxy.node) && proxy.version.minor() == to.minor()
 }

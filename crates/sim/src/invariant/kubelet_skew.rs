@@ -22,13 +22,14 @@ fn check(cluster: &Cluster, _: &Fact, findings: &mut Findings) {
         if kubelet.minor() <= oldest_of_all.1.minor() {
             continue;
         }
-        let is_local = node.control_plane && facts::kubelet_uses_local_api_server(kubelet);
+        let is_control_plane = cluster.is_of_control_plane(name);
+        let is_local = is_control_plane && facts::kubelet_uses_local_api_server(kubelet);
         let beside = || workload.serving().find(|(server, _)| *server == &**name);
         let reached = if is_local { beside() } else { Some(oldest_of_all) };
         let Some((server, oldest)) = reached.filter(|(_, oldest)| kubelet.minor() > oldest.minor()) else { continue };
         let text = format!("the kubelet of {name} is {kubelet}, and the API server on {server} is {oldest}");
         // The new machine of the roll that is going on, and no other.
-        let is_new = node.control_plane && cluster.rolls_to() == Some(kubelet);
+        let is_new = is_control_plane && cluster.rolls_to() == Some(kubelet);
         if KUBELET_OF_NEW_CONTROL_PLANE.covers(kubelet) && is_new {
             findings.exempt(&KUBELET_OF_NEW_CONTROL_PLANE, &**name, text);
         } else {

@@ -1,5 +1,7 @@
 //! A node as its kubelet registers it.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use windlass_api::label;
 use windlass_api::version::facts;
@@ -32,12 +34,10 @@ pub(super) fn register(workload: &Workload, machine: &Machine, control_plane: bo
     }
     let mut taints = configuration.taints.clone().unwrap_or_default();
     if control_plane {
-        for (label, is_set) in [
-            (label::NODE_MASTER.name, facts::has_master_label(kubelet)),
-            (label::NODE_CONTROL_PLANE.name, facts::has_control_plane_label(kubelet)),
-        ] {
-            if is_set {
-                labels[label] = "".into();
+        let role = role(machine);
+        if !workload.faults().role_late(workload.name(), name, &role) {
+            for (key, value) in &role {
+                labels[key] = value.as_str().into();
             }
         }
         if configuration.taints.is_none() {
@@ -70,6 +70,16 @@ pub(super) fn register(workload: &Workload, machine: &Machine, control_plane: bo
     });
     lifecycle::taint(&mut node, Truth::False, now);
     workload.create(NODES, &Key::new("", name.as_str()), node);
+}
+
+/// The labels that kubeadm gives to a node of the control plane.
+fn role(machine: &Machine) -> BTreeMap<String, String> {
+    let labels = [
+        (label::NODE_MASTER.name, facts::has_master_label(&machine.kubelet)),
+        (label::NODE_CONTROL_PLANE.name, facts::has_control_plane_label(&machine.kubelet)),
+    ];
+    let labels = labels.into_iter().filter(|(_, is_set)| *is_set);
+    labels.map(|(key, _)| (key.to_owned(), String::new())).collect()
 }
 
 /// What keeps pods from a control plane.

@@ -85,6 +85,19 @@ impl Workload {
         self.backends().into_iter().filter(|(_, on)| !on).map(|(node, _)| node).collect()
     }
 
+    /// A member of etcd more, which does not start.
+    pub(crate) fn add_member(&self, node: &NodeName) {
+        let _lock = self.lock();
+        self.put(&self.new_member(node, false, false));
+        self.settle();
+    }
+
+    /// The first member of etcd whose node is chosen, by its id. One that has not started is found, too.
+    pub(crate) fn member(&self, chosen: impl Fn(&str) -> bool) -> Option<(u64, NodeName)> {
+        let mut members = record::all::<record::Member>(self.0.server.store()).into_iter();
+        members.find(|member| chosen(member.name.as_str())).map(|member| (member.id, member.name))
+    }
+
     /// The member of etcd on a node does not reach the others.
     pub(crate) fn cut_off(&self, node: &NodeName) {
         self.trouble(node, |trouble| trouble.cut_off = true);

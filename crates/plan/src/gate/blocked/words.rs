@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use windlass_api::name::MachineName;
+
 use super::Blocked;
 
 impl Blocked {
@@ -53,6 +55,9 @@ impl Blocked {
             Self::SuccessorNotReady { .. } => "SuccessorNotReady",
             Self::ForeignAttempt { .. } => "ForeignAttempt",
             Self::Retargeted { .. } => "Retargeted",
+            Self::DrainBlocked { .. } => "DrainBlocked",
+            Self::MachineFailed { .. } => "MachineFailed",
+            Self::PoolStalled { .. } => "PoolStalled",
         }
     }
 
@@ -101,6 +106,8 @@ impl Blocked {
             Self::JoinsOtherMinor { .. } => "ControlPlane".to_owned(),
             Self::EtcdQuorumAtRisk { .. } => "Etcd".to_owned(),
             Self::Retargeted { update } => format!("ClusterUpdate/{update}"),
+            Self::DrainBlocked { machine, .. } | Self::MachineFailed { machine, .. } => format!("Machine/{machine}"),
+            Self::PoolStalled { pool, .. } => format!("Pool/{pool}"),
         }
     }
 
@@ -181,7 +188,28 @@ impl Blocked {
                 format!("let the update {theirs} end, or take its mark from Machine {machine} if it is no more")
             }
             Self::Retargeted { update } => format!("restore the release that {update} was begun with"),
+            Self::DrainBlocked { machine, why } => drain_way_out(machine, why),
+            Self::MachineFailed { machine, .. } => {
+                format!("repair what it names, or have another made in its place: kubectl delete machine {machine}")
+            }
+            Self::PoolStalled { pool, .. } => format!(
+                "repair what keeps its machines (kubectl get machines); the update goes on when the pool {pool} moves"
+            ),
         }
+    }
+}
+
+/// What a person can do about pods that stay. A refusal of a budget names it, and the pod that is in the same namespace.
+fn drain_way_out(machine: &MachineName, why: &str) -> String {
+    let budget = why.split_once("The disruption budget ").and_then(|(_, rest)| rest.split([' ', ',', ';']).next());
+    let named = why.split_once("Pod ").or_else(|| why.split_once("Pods "));
+    let namespace = named.and_then(|(_, pods)| pods.split_once('/')).map(|(namespace, _)| namespace);
+    match budget.zip(namespace) {
+        Some((budget, namespace)) => format!(
+            "in the workload cluster, run more of its pods elsewhere or relax the budget: kubectl -n {namespace} edit \
+             poddisruptionbudget {budget}"
+        ),
+        None => format!("see to the pods that it names in the workload cluster: kubectl describe machine {machine}"),
     }
 }
 
@@ -296,6 +324,9 @@ impl fmt::Display for Blocked {
                 write!(f, "without the member {member}, etcd would have no voter, or one that may not answer")
             }
             Self::EtcdAlarm { member, alarm } => write!(f, "the member {member} of etcd warns: {alarm}"),
+            Self::DrainBlocked { machine, why } => write!(f, "Machine {machine} cannot be drained: {why}"),
+            Self::MachineFailed { machine, why } => write!(f, "Machine {machine} has failed: {why}"),
+            Self::PoolStalled { pool, since } => write!(f, "the pool {pool} has not moved since {since:.0}"),
         }
     }
 }
@@ -336,6 +367,28 @@ mod tests {
                 "Machine/cp-0",
                 "Machine cp-0 of the control plane has v1.15.5, and workers are to have v1.16.7",
                 "wait",
+            ],
+        );
+        let machine = || MachineName::new("workers-1").unwrap();
+        let why = "Pod shop/web-1: cannot evict pod as it would violate the pod's disruption budget. The disruption budget web \
+                   needs 2 healthy pods and has 2 currently";
+        check(
+            &Blocked::DrainBlocked { machine: machine(), why: why.to_owned() },
+            [
+                "DrainBlocked",
+                "Machine/workers-1",
+                &format!("Machine workers-1 cannot be drained: {why}"),
+                "in the workload cluster, run more of its pods elsewhere or relax the budget: kubectl -n shop edit \
+                 poddisruptionbudget web",
+            ],
+        );
+        check(
+            &Blocked::MachineFailed { machine: machine(), why: "it has no disk".to_owned() },
+            [
+                "MachineFailed",
+                "Machine/workers-1",
+                "Machine workers-1 has failed: it has no disk",
+                "repair what it names, or have another made in its place: kubectl delete machine workers-1",
             ],
         );
         check(&Blocked::NoWorkloadApi, ["NoWorkloadApi", "Cluster", "the workload cluster has no API yet", "wait"]);

@@ -122,6 +122,8 @@ impl Fake {
                 infrastructure_template: template.clone(),
                 bootstrap_template: template,
                 progress: PoolProgress { observed: false, ..progress },
+                machines: Vec::new(),
+                moved_at: None,
             };
             let happened = format!("MachineDeployment {name} gets {replicas} machines of {version}");
             self.inventory.pools.insert(name, pool);

@@ -100,6 +100,7 @@ fn inventory(era: &Era, state: &State, hidden: Option<usize>) -> real::Inventory
                 RecordState::Failed => real::UpdateRecordState::Failed,
             },
             waiting: Vec::new(),
+            progress: Vec::new(),
         }),
         gaps: hidden.map(gap).into_iter().collect(),
     }
@@ -207,6 +208,8 @@ fn pools(era: &Era, state: &State) -> BTreeMap<PoolName, real::Pool> {
         infrastructure_template,
         bootstrap_template,
         progress,
+        machines: Vec::new(),
+        moved_at: None,
     };
     [(PoolName::new("default").unwrap(), shown)].into()
 }

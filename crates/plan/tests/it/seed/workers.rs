@@ -1,7 +1,9 @@
 //! Workers come last, and how.
 
+use jiff::{SignedDuration, Timestamp};
 use windlass_api::kind::tanzu::Phase;
 use windlass_plan::inventory::JobState;
+use windlass_plan::planner::Record;
 use windlass_plan::report::StageState;
 use windlass_plan::step::{Action, Stage};
 
@@ -110,6 +112,41 @@ pub fn a_pool_has_one_machine_more_and_none_less_while_it_rolls() {
     let Action::Apply { object, .. } = &steps_of(&planned, Stage::Workers)[2].action else { panic!() };
     let rolling = &object["spec"]["rollout"]["strategy"]["rollingUpdate"];
     assert_eq!((&rolling["maxSurge"], &rolling["maxUnavailable"]), (&1.into(), &0.into()), "{}", object["spec"]);
+    ends(&mut fake);
+}
+
+#[test]
+pub fn a_pool_that_stands_still_fails_the_update_until_it_moves_again() {
+    let mut fake = upgrading(1, 2);
+    let rolls = until(&mut fake, |fake, planned| {
+        steps_of(planned, Stage::Workers).is_empty()
+            && fake.inventory.pools.values().any(|pool| pool.version.minor().minor == 16 && !pool.is_at_rest())
+    });
+    assert_eq!(reasons(&rolls, Stage::Workers), ["PoolRolling"]);
+    let set = |fake: &mut Fake, minutes: i64, moved_at: i64| {
+        let after = |minutes| Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes);
+        fake.inventory.as_of = after(minutes);
+        fake.inventory.pools.values_mut().next().unwrap().moved_at = Some(after(moved_at));
+    };
+    set(&mut fake, 59, 0);
+    let planned = checked_plan(&fake);
+    assert_eq!((planned.record.clone(), reasons(&planned, Stage::Workers)), (None, vec!["PoolStalled"]));
+
+    set(&mut fake, 60, 0);
+    let planned = checked_plan(&fake);
+    let message = "the pool default has not moved since 1970-01-01T00:00:00Z".to_owned();
+    assert_eq!(planned.record, Some(Record::Failed { message }));
+    assert_eq!(states(&planned)[2], StageState::Failed);
+    fake.record(&planned.record.unwrap());
+    set(&mut fake, 600, 0);
+    let planned = checked_plan(&fake);
+    assert_eq!((&planned.record, planned.report.phase(None)), (&None, Phase::UpdateFailed));
+    assert!(planned.steps.is_empty());
+
+    // Whatever it was that kept it: one machine more is there.
+    set(&mut fake, 610, 610);
+    let planned = checked_plan(&fake);
+    assert_eq!(planned.record, Some(Record::Resumed));
     ends(&mut fake);
 }
 

@@ -33,6 +33,13 @@ fn v1_is_exempt_for_the_new_control_plane_machine_of_a_running_update_and_no_fur
     check_with(1, &["V1"], |script| join(script, NEW, true));
     check_with(1, &["V1"], |script| {
         script.update(NEW, "Running");
+        script.worker("w-1", OLD);
+        script.power("w-1", NEW, true);
+        script.node("w-1", NEW, false, false);
+    });
+    // The label of a node may come late; its Machine says what it is for.
+    check_with(1, &[], |script| {
+        script.update(NEW, "Running");
         join(script, NEW, false);
     });
     check_with(1, &["V1"], |script| {

@@ -2,6 +2,7 @@
 
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
+use kube::api::ListParams;
 use windlass_api::kind::cluster_api::Machine;
 use windlass_sim::fault::{Fault, NodeFault, Scenario, Span, When, Whom};
 
@@ -77,6 +78,32 @@ fn a_node_gets_its_labels_late() {
         stage.pass(600).await;
         assert_eq!(label(node(&stage).await).as_deref(), Some("b"));
         said(&stage.world, "F20: c-control-plane-0 has its labels now");
+    });
+}
+
+#[test]
+fn a_node_gets_the_label_of_its_role_late() {
+    check(NodeFault::LateRole { by: Span::minutes(10) }, When::default(), |stage| async move {
+        let role = |node: Node| node.metadata.labels.unwrap().contains_key("node-role.kubernetes.io/master");
+        assert!(!role(node(&stage).await));
+        stage.pass(600).await;
+        assert!(role(node(&stage).await));
+        said(&stage.world, "F20: c-control-plane-0 registers without the label of its role");
+    });
+}
+
+#[test]
+fn a_fault_may_last_from_its_first_bite_on() {
+    // The first machine is of minute three or so, and the second long after it: the fault would bite it, too, if it still were.
+    let when = When::default().lasting(Span::minutes(5));
+    check(NodeFault::LateRole { by: Span::minutes(600) }, when, |stage| async move {
+        stage.control_plane_machine("c", 1).await;
+        stage.until("c-control-plane-1", is_available).await;
+        let nodes: Vec<Node> =
+            Api::<Node>::all(stage.workload("c").client()).list(&ListParams::default()).await.unwrap().items;
+        let role = |node: &Node| node.metadata.labels.as_ref().unwrap().contains_key("node-role.kubernetes.io/master");
+        assert_eq!(nodes.iter().map(role).collect::<Vec<_>>(), [false, true]);
+        assert_eq!(stage.world.faults().bites(), [1]);
     });
 }
 

@@ -5,10 +5,13 @@ use kube::Api;
 use kube::api::ListParams;
 use serde_json::json;
 use windlass_api::kind::cluster_api::{Cluster, Machine, MachineDeployment};
+use windlass_api::name::NamespacedName;
 use windlass_sim::fault::{Action, Scenario, Span};
 
-use super::{is_available, said};
+use super::{in_world_with, is_available, said};
 use crate::management::stage::{OLD, Stage, stage_with};
+use crate::workload::grown;
+use crate::world::minutes;
 
 const CORE: &str = "cluster.x-k8s.io/v1beta2";
 
@@ -31,6 +34,25 @@ fn after<F: Future<Output = ()>>(action: Action, body: impl FnOnce(Stage) -> F) 
         assert_eq!(stage.machines_of_pool().await.len(), 2);
         stage.pass(15 * 60).await;
         body(stage).await;
+    });
+}
+
+#[test]
+fn people_add_and_remove_members_of_etcd() {
+    let cluster: NamespacedName = "default/my-tkc".parse().unwrap();
+    let (name, removed) = ("stranger".parse().unwrap(), cluster.clone());
+    let scenario = Scenario::default()
+        .then(Span::minutes(10), Action::AddMember { cluster, name })
+        .then(Span::minutes(20), Action::RemoveMember { cluster: removed, name: "cp-0".into() });
+    in_world_with(7, scenario, |world| async move {
+        let workload = grown(&world, 3, 0).await;
+        let names = || workload.members().unwrap().into_iter().map(|member| member.name).collect::<Vec<_>>();
+        minutes(11 - 7).await;
+        assert_eq!(names(), ["cp-0", "cp-1", "cp-2", ""], "one that has not started has no name");
+        said(&world, "a user adds a member of etcd on stranger: stranger");
+        minutes(10).await;
+        said(&world, "a user removes the member of etcd on cp-0: cp-0");
+        assert_eq!(names(), ["cp-1", "cp-2", ""], "two of three are enough");
     });
 }
 

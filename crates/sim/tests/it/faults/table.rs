@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// The faults that the World has.
 fn wanted() -> BTreeSet<String> {
-    (1..=30).chain([36, 39]).map(|number| format!("F{number:02}")).collect()
+    (1..=30).chain([33, 36, 39]).map(|number| format!("F{number:02}")).collect()
 }
 
 fn repository() -> PathBuf {

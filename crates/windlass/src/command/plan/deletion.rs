@@ -53,19 +53,23 @@ impl DeletionReport {
         if self.pools.is_empty() {
             lines.push("  there are none".to_owned());
         }
-        lines.extend(self.pools.iter().map(|PoolLost { name, machines }| {
-            let machines = if *machines == 1 { "1 machine".to_owned() } else { format!("{machines} machines") };
-            format!("  - pool {name}, {machines}")
-        }));
+        lines.extend(
+            self.pools.iter().map(|PoolLost { name, machines }| format!("  - pool {name}, {}", counted(*machines))),
+        );
         lines.push("\n2 control plane".to_owned());
         lines.extend(self.control_plane.iter().map(|machine| format!("  - Machine {machine}")));
         lines.push("\n3 what they leave".to_owned());
         lines.extend(self.secrets.iter().map(|secret| format!("  - Secret {secret}")));
         let workers: u32 = self.pools.iter().map(|pool| pool.machines).sum();
         lines.push(format!(
-            "\nPlan: {workers} of the workers go, then {} of the control plane. There is no way back.",
+            "\nPlan: {} of the workers, then {} of the control plane. There is no way back.",
+            counted(workers),
             self.control_plane.len()
         ));
         lines.join("\n")
     }
+}
+
+fn counted(machines: u32) -> String {
+    if machines == 1 { "1 machine".to_owned() } else { format!("{machines} machines") }
 }
