@@ -64,9 +64,8 @@ impl Scene {
         let uid = create(&client, &cluster).await.metadata.uid.unwrap();
         let scene = Self { client, world, uid };
         for (name, public, private) in SECRETS {
-            let owner = scene.owner("Cluster", &scene.uid);
             let data = json!({"tls.crt": STANDARD.encode(public), "tls.key": STANDARD.encode(private)});
-            scene.secret(name, &data, &json!([owner])).await;
+            scene.secret(name, &data, &json!([owner("Cluster", &scene.uid)])).await;
         }
         scene.machine("m-0", &cloud_config(&FILES)).await;
         scene.machine("m-1", &format!("## template: jinja\n{}", cloud_config(&FILES))).await;
@@ -75,11 +74,6 @@ impl Scene {
             format!("clusters: [{{cluster: {{certificate-authority-data: {authority}}}, name: my-tkc}}]\n");
         scene.secret("my-tkc-kubeconfig", &json!({"value": STANDARD.encode(kubeconfig)}), &Value::Null).await;
         scene
-    }
-
-    fn owner(&self, kind: &str, uid: &str) -> Value {
-        let group = if kind == "Cluster" { "cluster" } else { "bootstrap.cluster" };
-        json!({"apiVersion": format!("{group}.x-k8s.io/v1beta2"), "kind": kind, "name": "my-tkc", "uid": uid})
     }
 
     async fn secret(&self, name: &str, data: &Value, owners: &Value) {
@@ -136,6 +130,11 @@ impl Scene {
     }
 }
 
+fn owner(kind: &str, uid: &str) -> Value {
+    let group = if kind == "Cluster" { "cluster" } else { "bootstrap.cluster" };
+    json!({"apiVersion": format!("{group}.x-k8s.io/v1beta2"), "kind": kind, "name": "my-tkc", "uid": uid})
+}
+
 fn name() -> ClusterName {
     "my-tkc".parse().unwrap()
 }
@@ -146,13 +145,14 @@ fn namespace() -> Namespace {
 
 /// As `CABPK` writes it.
 fn cloud_config(files: &[(&str, &str)]) -> String {
-    let mut text = "#cloud-config\n\nwrite_files:\n".to_owned();
-    for (path, content) in files {
-        let indented = content.lines().map(|line| format!("      {line}\n")).collect::<String>();
-        text +=
-            &format!("-   path: {path}\n    owner: root:root\n    permissions: '0640'\n    content: |\n{indented}\n");
-    }
-    text + "runcmd:\n  - 'kubeadm join --config /run/kubeadm/kubeadm-join-config.yaml'\n"
+    let file = |(path, content): &(&str, &str)| {
+        let lines: Vec<String> = content.lines().map(|line| format!("      {line}")).collect();
+        let head = format!("-   path: {path}\n    owner: root:root\n    permissions: '0640'\n    content: |");
+        format!("{head}\n{}\n", lines.join("\n"))
+    };
+    let files: Vec<String> = files.iter().map(file).collect();
+    let run = "runcmd:\n  - 'kubeadm join --config /run/kubeadm/kubeadm-join-config.yaml'\n";
+    format!("#cloud-config\n\nwrite_files:\n{}\n{run}", files.join("\n"))
 }
 
 /// What is said of a Secret that cannot be helped.
@@ -248,7 +248,7 @@ fn a_secret_that_others_own_is_owned_by_the_cluster_too() {
             "metadata": {"name": "my-tkc", "namespace": "default"}, "spec": {},
         }));
         let config = create(&scene.client, &config).await.metadata.uid.unwrap();
-        let owners = json!([scene.owner("Cluster", "gone"), scene.owner("KubeadmConfig", &config)]);
+        let owners = json!([owner("Cluster", "gone"), owner("KubeadmConfig", &config)]);
         scene.patch("my-tkc-ca", &json!({"metadata": {"ownerReferences": owners}})).await;
         scene.patch("my-tkc-sa", &json!({"metadata": {"ownerReferences": null}})).await;
         let shown = scene.check().await;

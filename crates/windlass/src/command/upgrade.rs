@@ -12,9 +12,10 @@ use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_plan::resolve::Refusal;
 
 use crate::ask::{Answer, ask};
+use crate::changed::Changed;
 use crate::client::{self, Connection, FIELD_MANAGER, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
-use crate::output::{self, Document, Format};
+use crate::output;
 use crate::release;
 use crate::wait::Patience;
 use crate::way::{self, Way, WayHop};
@@ -44,9 +45,9 @@ pub struct Upgrade {
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
-    /// Write it as a document instead, for scripts
+    /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     patience: Patience,
     #[command(flatten)]
@@ -205,7 +206,11 @@ impl Upgrade {
         match self.output {
             Some(format) => {
                 let report = UpgradeReport { cluster, way, outcome };
-                output::document(format, &Document::new("UpgradeReport", report))?;
+                format.tell(
+                    &format!("tanzukubernetescluster.run.tanzu.vmware.com/{cluster}"),
+                    "UpgradeReport",
+                    report,
+                )?;
             }
             None => output::data(&match outcome {
                 Outcome::NothingToDo => format!("cluster {cluster} is asked to be at {to} already"),
