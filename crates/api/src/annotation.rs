@@ -139,6 +139,9 @@ keys! {
     /// may wait for a later one keep their version. Written by `windlass upgrade`, which removes it with the last hop; read by
     /// us.
     ON_THE_WAY_TO: KubernetesVersion = "windlass.dev/on-the-way-to";
+    /// On a Secret of a cluster that was lost and made anew: what it was taken from, `Machine/x`. Written by `windlass secrets
+    /// recover`; read by people.
+    RECOVERED_FROM: String = "windlass.dev/recovered-from";
 }
 
 /// What the key of an add-on's annotation on a machine image begins with. The value is a JSON object with the manifests.

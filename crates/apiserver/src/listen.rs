@@ -9,6 +9,7 @@
 pub mod auth;
 mod body;
 mod connection;
+mod dated;
 pub mod kubeconfig;
 mod subject;
 pub mod tls;
@@ -33,6 +34,8 @@ use tower::Service;
 
 use self::auth::{Gatekeeper, Token};
 use self::tls::Authority;
+
+pub use self::dated::Dated;
 
 /// What a client may take from the server. The defaults follow kube-apiserver where it has the same limit.
 #[derive(Debug, Clone)]

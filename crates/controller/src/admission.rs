@@ -4,6 +4,7 @@
 //! way of what needs no judging (status, deletion, finalizers), also when what it would have to read is not there.
 
 mod choice;
+mod lifetime;
 mod warning;
 
 use base64::Engine as _;
@@ -15,7 +16,7 @@ use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use choice::Verdict;
 
 /// The name by which refusals mention this webhook.
-pub const NAME: &str = "tanzukubernetescluster.windlass.dev";
+pub const NAME: &str = "clusters.windlass.dev";
 /// The group of the objects that it is to be asked about.
 pub const GROUP: &str = "run.tanzu.vmware.com";
 /// The version of them.

@@ -6,7 +6,7 @@
 //! Doing the same steps twice changes nothing, so a crash between any two of them is harmless.
 
 mod kinds;
-mod write;
+pub(crate) mod write;
 
 use std::collections::BTreeSet;
 

@@ -2,7 +2,7 @@
 //!
 //! [`reconcile`] is the path of a change: resolve, observe, plan, check, execute, record. [`admission`] resolves and refuses
 //! before anything is stored. [`upgrader`] is the program that replaces the machines of a control plane; it runs in the pods
-//! of a Job.
+//! of a Job. [`recovery`] gets back certificates that were lost.
 //!
 //! **Invariant**: no decision is made here that `windlass-plan` could make, and nothing here knows whether the world that it
 //! runs in is real.
@@ -15,6 +15,7 @@ pub mod execute;
 pub mod observe;
 pub mod reconcile;
 pub mod record;
+pub mod recovery;
 pub mod resolve;
 mod said;
 pub mod upgrader;

@@ -178,7 +178,7 @@ fn by_cluster(change: &Change<'_, Cluster>) -> Vec<Key> {
 }
 
 /// Most objects of a cluster carry its name, and are in its namespace.
-fn by_cluster_name<K: Resource>(object: &K) -> Vec<Key> {
+pub(crate) fn by_cluster_name<K: Resource>(object: &K) -> Vec<Key> {
     let meta = object.meta();
     let name = meta.labels.as_ref().and_then(|labels| labels.get(label::CLUSTER_NAME.name));
     name.map(|name| Key { namespace: meta.namespace.clone(), name: name.clone() }).into_iter().collect()
@@ -246,7 +246,7 @@ impl From<Again> for Outcome {
 /// One look at a cluster, and what comes of it.
 async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Again, Error> {
     let latest = latest_update(ctx, cluster);
-    let target = match resolve::target(&ctx.releases, cluster, latest.as_deref()) {
+    let target = match resolve::target(ctx, cluster, latest.as_deref()) {
         Ok(target) => target,
         Err(unresolved) => {
             record::unresolved(ctx, cluster, &unresolved).await?;

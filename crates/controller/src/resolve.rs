@@ -3,7 +3,7 @@
 //! A version without a release, or a release that cannot be read, is something to tell the owner about, and no error: trying
 //! again would not help. The watch of images looks at the cluster again when one comes that fits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windlass_api::annotation;
@@ -17,6 +17,8 @@ use windlass_plan::target::{Target, TargetError};
 use windlass_runtime::cache::Cache;
 use windlass_runtime::key::Key;
 
+use crate::reconcile::by_cluster_name;
+use crate::reconcile::context::Context;
 use crate::said::with_causes;
 
 /// Why there is no target.
@@ -36,6 +38,14 @@ pub enum Unresolved {
         /// Which version.
         version: KubernetesVersion,
     },
+    /// Several images have that version, and the cluster is made from none of them.
+    #[error("the distribution {version} is that of several VirtualMachineImages, {images}; delete all but one")]
+    Ambiguous {
+        /// Which version.
+        version: KubernetesVersion,
+        /// The names of the images.
+        images: String,
+    },
     /// The image of that version cannot be read as a release.
     #[error("{why}")]
     MalformedRelease {
@@ -54,6 +64,7 @@ impl Unresolved {
             Self::NoVersion => "VersionNotResolved",
             Self::MalformedVersion(_) => "VersionMalformed",
             Self::NoRelease { .. } => "ReleaseNotFound",
+            Self::Ambiguous { .. } => "ReleaseAmbiguous",
             Self::MalformedRelease { .. } => "ReleaseMalformed",
             Self::MalformedCluster(_) => "ClusterMalformed",
         }
@@ -79,11 +90,11 @@ impl Releases {
         Self { images, read: Mutex::default() }
     }
 
-    /// The release of a version.
-    fn of(&self, version: &KubernetesVersion) -> Result<Release, Unresolved> {
-        let images = self.images.list();
-        let image = images.iter().find(|image| distribution(image).as_ref() == Some(version));
-        let image = image.ok_or_else(|| Unresolved::NoRelease { version: version.clone() })?;
+    /// The release of a version. Of several images of it the one counts that the cluster is made from.
+    fn of(&self, version: &KubernetesVersion, in_use: &BTreeSet<String>) -> Result<Release, Unresolved> {
+        let mut images = self.images.list();
+        images.retain(|image| distribution(image).as_ref() == Some(version));
+        let image = one(version, &images, in_use)?;
         let (name, state) = (image.metadata.name.clone().unwrap_or_default(), &image.metadata.resource_version);
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         match read.get(&name) {
@@ -96,6 +107,37 @@ impl Releases {
             }
         }
     }
+}
+
+/// The image of a version that a cluster is to be made from.
+fn one<'i>(
+    version: &KubernetesVersion,
+    images: &'i [Arc<VirtualMachineImage>],
+    in_use: &BTreeSet<String>,
+) -> Result<&'i VirtualMachineImage, Unresolved> {
+    let name = |image: &VirtualMachineImage| image.metadata.name.clone().unwrap_or_default();
+    match images {
+        [] => Err(Unresolved::NoRelease { version: version.clone() }),
+        [image] => Ok(image),
+        several => several.iter().find(|image| in_use.contains(&name(image))).map(|image| &**image).ok_or_else(|| {
+            let mut names: Vec<String> = several.iter().map(|image| name(image)).collect();
+            names.sort();
+            Unresolved::Ambiguous { version: version.clone(), images: names.join(" and ") }
+        }),
+    }
+}
+
+/// The images that the machines of a cluster are made from: those of its workers, and those of its control plane as far as
+/// they have been looked at.
+fn images_in_use(ctx: &Context, key: &Key) -> BTreeSet<String> {
+    let namespace = key.namespace.as_deref().unwrap_or_default();
+    let pools =
+        ctx.caches.deployments.list_in(namespace).into_iter().filter(|pool| by_cluster_name(&**pool).contains(key));
+    let template = |pool: &str| ctx.caches.machine_templates.get(&Key::namespaced(namespace, pool));
+    let workers = pools.filter_map(|pool| template(&pool.spec.template.spec.infrastructure_ref.name));
+    let workers = workers.map(|template| template.spec.template.spec.image_name.clone());
+    let control_plane = ctx.memory.machines(key).into_values().map(|machine| machine.image_name);
+    workers.chain(control_plane).collect()
 }
 
 /// The distribution that an image says it is, if it says so in a way that can be read.
@@ -118,7 +160,7 @@ pub(crate) fn clusters_of(image: &VirtualMachineImage, clusters: &Cache<TanzuKub
 /// What a cluster is to be now. Until an update has succeeded that is what the update was begun for, whatever the cluster says
 /// meanwhile: a later wish waits for its turn, and one that failed is tried again as it was.
 pub(crate) fn target(
-    releases: &Releases,
+    ctx: &Context,
     cluster: &TanzuKubernetesCluster,
     latest: Option<&ClusterUpdate>,
 ) -> Result<Target, Unresolved> {
@@ -129,10 +171,36 @@ pub(crate) fn target(
         None => cluster.spec.distribution.full_version.as_ref(),
     };
     let version = version.ok_or(Unresolved::NoVersion)?.parse().map_err(Unresolved::MalformedVersion)?;
-    let release = releases.of(&version)?;
+    let release = ctx.releases.of(&version, &images_in_use(ctx, &Key::of(cluster)))?;
     let target = match unfinished {
         Some(update) => Target::of_update(cluster, &update.spec.to, release),
         None => Target::new(cluster, release),
     };
     target.map_err(Unresolved::MalformedCluster)
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_api::kind::virtual_machine::VirtualMachineImageSpec;
+
+    use super::*;
+
+    #[test]
+    fn of_several_images_the_one_in_use_stays_and_else_none_is_chosen() {
+        let version: KubernetesVersion = "v1.16.7+vmware.1-guest.1".parse().unwrap();
+        let images: Vec<Arc<VirtualMachineImage>> =
+            ["b", "a"].map(|name| Arc::new(VirtualMachineImage::new(name, VirtualMachineImageSpec::default()))).into();
+        let check = |images: &[Arc<VirtualMachineImage>], in_use: &[&str], expected: Result<&str, &str>| {
+            let in_use = in_use.iter().map(ToString::to_string).collect();
+            let found = one(&version, images, &in_use);
+            let found = found.map(|image| image.metadata.name.as_deref().unwrap()).map_err(|why| why.to_string());
+            assert_eq!(found, expected.map_err(str::to_owned));
+        };
+        check(&images, &["a", "old"], Ok("a"));
+        check(&images, &["b"], Ok("b"));
+        let both = "the distribution v1.16.7+vmware.1-guest.1 is that of several VirtualMachineImages, a and b; delete all but one";
+        check(&images, &["old"], Err(both));
+        check(&images[..1], &["old"], Ok("b"));
+        check(&[], &["a"], Err("there is no VirtualMachineImage with the distribution v1.16.7+vmware.1-guest.1"));
+    }
 }

@@ -81,8 +81,8 @@ impl fmt::Display for Done {
 
 /// Replaces every machine of the control plane that this update has not replaced yet.
 pub async fn run(access: &UpgraderAccess, arguments: &Arguments) -> Result<Done, Error> {
-    let attempt = Attempt::begin(access, arguments).await?;
-    let mut sight = Sight::new(&attempt);
+    let (attempt, hands_off) = Attempt::begin(access, arguments).await?;
+    let mut sight = Sight::new(&attempt, hands_off);
     let mut course = Course::begin(&attempt);
     loop {
         let input = course.input(sight.look().await?);
@@ -90,7 +90,10 @@ pub async fn run(access: &UpgraderAccess, arguments: &Arguments) -> Result<Done,
             Next::Do(step) => course.execute(&attempt, &mut sight, &step).await?,
             Next::Wait { wait, until } => {
                 let patience = until.duration_since(input.now).unsigned_abs();
-                tracing::debug!(missing = wait.missing(), ?patience, "waiting");
+                match &wait {
+                    Wait::Released { by } => tracing::info!("wait until {} is released: {by}", attempt.cluster),
+                    other => tracing::debug!(missing = other.missing(), ?patience, "waiting"),
+                }
                 wait::for_change(&attempt, &sight, &wait, patience).await;
                 course.waited_for(wait, input.now);
                 sight.lapse();
@@ -112,7 +115,9 @@ struct Course {
     /// The same moment, on a clock that nobody sets.
     origin: Instant,
     waiting: Option<Waiting>,
-    /// Since when etcd has refused one step after another.
+    /// When the cluster was found released after it had been held.
+    released: Option<Timestamp>,
+    /// Since when one step after another has been refused, by etcd or by an API.
     refused_since: Option<Instant>,
     /// How often in a row something had changed meanwhile.
     changed: usize,
@@ -135,6 +140,7 @@ impl Course {
             began: attempt.access.clock.now(),
             origin: Instant::now(),
             waiting: None,
+            released: None,
             refused_since: None,
             changed: 0,
             to_replace: None,
@@ -145,12 +151,20 @@ impl Course {
         let id = self.attempt.id;
         self.to_replace
             .get_or_insert_with(|| observed.machines.iter().filter(|machine| !machine.is_made_by(id)).count());
+        let now = self.began.checked_add(self.origin.elapsed()).unwrap_or(Timestamp::MAX);
+        let was_held = self.waiting.as_ref().is_some_and(|waiting| matches!(waiting.wait, Wait::Released { .. }));
+        if was_held && observed.hands_off.is_none() {
+            tracing::info!("{} is released", self.attempt.cluster);
+            self.released = Some(now);
+            self.waiting = None;
+        }
         RollInput {
             attempt: self.attempt.clone(),
             observed,
             began: self.began,
+            released: self.released,
             waiting: self.waiting.clone(),
-            now: self.began.checked_add(self.origin.elapsed()).unwrap_or(Timestamp::MAX),
+            now,
             gates: Gates::all(),
         }
     }
@@ -160,9 +174,11 @@ impl Course {
         self.waiting = Some(Waiting { wait, since: since.unwrap_or(now) });
     }
 
-    /// Does one step. etcd may refuse for a while: then the step is decided anew until it does not.
+    /// Does one step. etcd may refuse for a while, and an API may not answer: then it is decided anew what to do until they do
+    /// not. Every step can be done again; one whose answer was lost is seen to be done.
     async fn execute(&mut self, attempt: &Attempt<'_>, sight: &mut Sight<'_>, step: &RollStep) -> Result<(), Error> {
         self.waiting = None;
+        let began = Instant::now();
         match execute::step(attempt, sight, step).await {
             Ok(Outcome::Done) => {
                 tracing::info!("{step}");
@@ -175,17 +191,21 @@ impl Course {
                 Ok(())
             }
             Ok(Outcome::Changed) => Err(Error::Restless { step: step.to_string() }),
-            Err(error @ Error::Etcd { .. }) => {
-                let since = *self.refused_since.get_or_insert_with(Instant::now);
-                if since.elapsed() >= ETCD_TIMEOUT {
+            Err(error) => {
+                let (patience, pause) = match &error {
+                    Error::Etcd { .. } => (ETCD_TIMEOUT, wait::ETCD_INTERVAL),
+                    silent if silent.is_transient() => (attempt.arguments.machine_timeout, wait::PAUSE_AFTER_FAILURE),
+                    _ => return Err(error),
+                };
+                let since = *self.refused_since.get_or_insert(began);
+                if since.elapsed() + pause > patience {
                     return Err(error);
                 }
                 tracing::debug!(error = %error.report(), "asking again");
-                sleep(wait::ETCD_INTERVAL).await;
+                sleep(pause).await;
                 sight.lapse();
                 Ok(())
             }
-            Err(error) => Err(error),
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::gate::Blocked;
 use crate::inventory::{ClusterState, Inventory, UpdateRecordState};
 use crate::render::Scope;
 use crate::step::Stage;
-use crate::target::{Drive, PoolVersion, Target};
+use crate::target::{Drive, NetworkTarget, PoolVersion, Target};
 
 pub use rule::{Rule, rule};
 
@@ -126,7 +126,7 @@ impl Origin {
 pub fn classify(target: &Target, inventory: &Inventory) -> Classification {
     // Names depend on the update; what is compared does not.
     let scope = Scope { target, update: UpdateId::new(&target.cluster.uid, 0) };
-    let mut changes: Vec<FieldChange> = network(target, inventory).collect();
+    let mut changes: Vec<FieldChange> = network(target, given(inventory)).collect();
     changes.extend(packages::choice(target, inventory));
     changes.extend(packages::objects(target, inventory));
     changes.extend(machines::all(&scope, inventory));
@@ -139,22 +139,40 @@ pub fn classify(target: &Target, inventory: &Inventory) -> Classification {
 /// Refuses what would change something that belongs to a cluster for as long as it lives. Versions and the size of the
 /// control plane are refused by rules of their own.
 pub(crate) fn refused_for_life(target: &Target, inventory: &Inventory) -> Option<Blocked> {
-    let change = network(target, inventory).chain(packages::choice(target, inventory)).next()?;
-    Some(Blocked::FieldRefused {
+    network(target, given(inventory)).chain(packages::choice(target, inventory)).next().map(refusal)
+}
+
+/// Refuses another network than the one that a cluster has been given. Admission asks before anything is stored.
+pub fn refused_network(target: &Target, given: &NetworkTarget) -> Option<Blocked> {
+    network(target, Some(given)).next().map(refusal)
+}
+
+/// Refuses another network add-on than the one that the same cluster was to have before. Admission asks before anything is
+/// stored.
+pub fn refused_choice(before: &Target, target: &Target) -> Option<Blocked> {
+    packages::other_choice(before, target).map(refusal)
+}
+
+fn refusal(change: FieldChange) -> Blocked {
+    Blocked::FieldRefused {
         kind: change.kind,
         field: change.field,
         from: change.from.unwrap_or_default(),
         to: change.to.unwrap_or_default(),
         why: change.why.to_owned(),
-    })
+    }
+}
+
+/// The network that a cluster has been given, if it says so.
+fn given(inventory: &Inventory) -> Option<&NetworkTarget> {
+    match &inventory.cluster {
+        ClusterState::Present { network, .. } => network.as_ref(),
+        ClusterState::Absent => None,
+    }
 }
 
 /// The network inside of a cluster, which is given once.
-fn network(target: &Target, inventory: &Inventory) -> impl Iterator<Item = FieldChange> {
-    let observed = match &inventory.cluster {
-        ClusterState::Present { network: Some(network), .. } => Some(network),
-        ClusterState::Present { network: None, .. } | ClusterState::Absent => None,
-    };
+fn network(target: &Target, observed: Option<&NetworkTarget>) -> impl Iterator<Item = FieldChange> {
     let (kind, parent) = match target.drive {
         Drive::Machines => ("TanzuKubernetesCluster", "spec.settings.network"),
         Drive::KubeadmControlPlane | Drive::Topology => ("Cluster", "spec.clusterNetwork"),

@@ -54,6 +54,9 @@ pub struct RollInput {
     /// When this run began. A machine whose time was over by then is made anew; one that takes too long while the run looks on
     /// ends the run, so that attempts are counted by the Job.
     pub began: Timestamp,
+    /// When this run found that nobody held the cluster any more; `None` if it never found it held. While somebody does, nobody
+    /// works on a machine that comes: its time is counted anew from here.
+    pub released: Option<Timestamp>,
     /// What this run was last told to wait for, if that was the last thing that it was told. A run that has just begun has
     /// waited for nothing.
     pub waiting: Option<Waiting>,
@@ -90,11 +93,13 @@ pub struct Waiting {
 /// What was observed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Observed {
-    /// Nobody may touch the cluster, for this reason: `paused`, `being deleted`.
-    pub hands_off: Option<String>,
+    /// Why nobody may touch the cluster, if so.
+    pub hands_off: Option<HandsOff>,
     /// The machines of the control plane. The one that is [`in_flight`] is `Ready` only if its node and its programs are, too;
     /// for the others the word of their Machine is enough.
     pub machines: Vec<Machine>,
+    /// What the machines wait for that are being deleted, in words, as far as anybody says.
+    pub leaving: BTreeMap<MachineName, String>,
     /// What there is under the names of replacements, besides Machines. A name that is not in here has nothing, or was not
     /// looked at: creating tells.
     pub parts: BTreeMap<MachineName, Parts>,
@@ -106,6 +111,32 @@ pub struct Observed {
     pub unprepared: BTreeSet<Preparation>,
     /// The nodes that kubeadm's `ClusterStatus` names as API servers; from 1.22 on there is none.
     pub endpoints: BTreeSet<NodeName>,
+}
+
+/// Why nobody may touch the cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HandsOff {
+    /// Somebody holds it, and will let go of it.
+    Held {
+        /// By what: `spec.paused of Cluster/my-tkc`.
+        by: String,
+    },
+    /// It will never be again what the attempt is for.
+    Lost {
+        /// What it is instead: `being deleted`.
+        state: String,
+    },
+}
+
+impl HandsOff {
+    /// By what it is held, or what it is instead.
+    pub fn by(&self) -> &str {
+        match self {
+            Self::Held { by } => by,
+            Self::Lost { state } => state,
+        }
+    }
 }
 
 /// What a machine is made from.

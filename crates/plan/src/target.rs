@@ -3,6 +3,7 @@
 //! There are three ways to ask, one for each drive: a `TanzuKubernetesCluster`, the objects of a cluster whose control plane
 //! Cluster API rolls, and a topology. A refusal names the field.
 
+mod cni;
 mod kubeadm_control_plane;
 mod topology;
 
@@ -175,6 +176,14 @@ pub enum TargetError {
         /// What was asked.
         text: String,
     },
+    /// The network that pods are to have is none of the release, or nobody says which.
+    #[error("{field}: {why}")]
+    Cni {
+        /// The field.
+        field: String,
+        /// What is wrong, and what is accepted.
+        why: String,
+    },
     /// An annotation is not what its key promises.
     #[error("metadata.annotations: {why}")]
     Annotation {
@@ -216,9 +225,9 @@ impl Target {
             version,
         };
         let network = tkc.spec.settings.as_ref().and_then(|settings| settings.network.as_ref());
-        if let Some(chosen) = network.and_then(|network| network.cni.as_ref()) {
-            release.addons.retain(|name, addon| addon.slot != "cni" || name.as_str() == chosen.name);
-        }
+        let chosen = network.and_then(|network| network.cni.as_ref()).map(|cni| cni.name.as_str());
+        let present = tkc.status.as_ref().and_then(|status| status.addons.get("cni")).map(|addon| addon.name.as_str());
+        cni::choose("spec.settings.network.cni.name", chosen, present, &mut release)?;
         let network = NetworkTarget::new("spec.settings.network", network)?;
         one_image("spec.distribution", &release)?;
         let drive = Drive::Machines;

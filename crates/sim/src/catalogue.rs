@@ -3,6 +3,7 @@
 //! All of it is data: [`definition`] has the kinds that are not ours, `catalogue/` has objects. Our own kinds come from
 //! [`windlass_api::kind::definition`].
 
+mod addon;
 pub mod definition;
 
 use std::sync::LazyLock;
@@ -43,12 +44,15 @@ pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
         (ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&()), NAMESPACES),
         (ApiResource::erase::<k8s_openapi::api::storage::v1::StorageClass>(&()), STORAGE_CLASSES),
         (ApiResource::erase::<VirtualMachineClass>(&()), CLASSES),
-        (ApiResource::erase::<VirtualMachineImage>(&()), IMAGES),
     ] {
         let api = Api::<DynamicObject>::all_with(client.clone(), &kind);
         for object in read::<DynamicObject>(file)? {
             create(&api, &object).await?;
         }
+    }
+    let images = Api::<DynamicObject>::all_with(client.clone(), &ApiResource::erase::<VirtualMachineImage>(&()));
+    for image in with_addons()? {
+        create(&images, &image).await?;
     }
     furnish_releases(client).await
 }
@@ -110,9 +114,18 @@ pub fn releases() -> &'static [TanzuKubernetesRelease] {
     &TANZU_RELEASES
 }
 
-/// The images of the releases that a World has.
+/// The images of the releases that a World has, with their add-ons.
 pub fn images() -> Result<Vec<VirtualMachineImage>, Error> {
-    read(IMAGES)
+    with_addons()
+}
+
+/// The images, with all fields that the type has.
+fn with_addons<K: Resource + DeserializeOwned>() -> Result<Vec<K>, Error> {
+    let mut images: Vec<K> = read(IMAGES)?;
+    for image in &mut images {
+        addon::annotate(image).map_err(|source| Error::Image { image: image.name_any(), source: Box::new(source) })?;
+    }
+    Ok(images)
 }
 
 fn read<T: serde::de::DeserializeOwned>(file: &str) -> Result<Vec<T>, Error> {
@@ -130,8 +143,11 @@ where
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
     use windlass_api::annotation;
     use windlass_api::machine_image::{Addon, Distribution};
+    use windlass_api::name::AddonName;
 
     use super::*;
 
@@ -146,11 +162,31 @@ mod tests {
             let name = format!("-k8sd-{}", version.as_str().replace('+', "-"));
             assert!(image.name_any().ends_with(&name), "{} should end in {name}", image.name_any());
             assert!(version.as_str().starts_with(distribution.kubernetes.version.as_str()));
-            let addons = annotations.iter().filter(|(key, _)| annotation::addon_name(key).is_some());
-            for (key, addon) in addons {
-                let addon: Addon = serde_json::from_str(addon).unwrap();
-                assert_eq!(addon.kind, "inline", "{key}");
-                assert!(serde_saphyr::from_multiple::<DynamicObject>(&addon.value).unwrap().len() == 1, "{key}");
+        }
+    }
+
+    #[test]
+    fn every_image_comes_with_all_add_ons_that_its_version_can_have() {
+        for image in images().unwrap() {
+            let addons = image.annotations().iter();
+            let addons = addons.filter_map(|(key, text)| Some((annotation::addon_name(key)?.unwrap(), text)));
+            let addons: BTreeMap<AddonName, Addon> =
+                addons.map(|(name, text)| (name, serde_json::from_str(text).unwrap())).collect();
+            let distribution: Distribution =
+                serde_json::from_str(&image.annotations()[annotation::DISTRIBUTION.name]).unwrap();
+            let policies = addon::has_policies(&distribution.kubernetes.version).then_some("defaultpsp");
+            let wanted = ["antrea", "authsvc", "calico", "pvcsi", "vmware-guest-cluster"].into_iter().chain(policies);
+            let found: BTreeSet<&str> = addons.keys().map(AsRef::as_ref).collect();
+            assert_eq!(found, wanted.collect(), "{}", image.name_any());
+            for (name, addon) in addons {
+                assert_eq!(
+                    (addon.kind.as_str(), addon.name.is_some()),
+                    ("inline", name.as_str() != "authsvc"),
+                    "{name}"
+                );
+                assert!(!serde_saphyr::from_multiple::<DynamicObject>(&addon.value).unwrap().is_empty(), "{name}");
+                let left = ["{repository}", "{tag}", "{distribution}", "{version}"];
+                assert!(!left.iter().any(|left| addon.value.contains(left)), "{name}: {}", addon.value);
             }
         }
     }

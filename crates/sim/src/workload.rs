@@ -19,6 +19,7 @@ mod lifecycle;
 mod node;
 mod pod;
 pub mod record;
+mod removed_kinds;
 mod replica_set;
 mod scheduler;
 mod seen;
@@ -449,12 +450,13 @@ impl Workload {
         record::Member { id, name: node.clone(), learner, started, leader: false, version: None }
     }
 
-    /// What follows at once from changed records: somebody leads, and the API answers or does not.
+    /// What follows at once from changed records: somebody leads, and the API answers or does not, with the kinds that it has.
     fn settle(&self) {
         let etcd = self.etcd();
         for member in etcd.election() {
             self.put(&member);
         }
+        self.settle_removed_kinds(&etcd);
         self.0.answers.store(etcd.api_answers(), Ordering::Release);
     }
 }

@@ -50,6 +50,15 @@ pub enum Error {
     /// What every World has is written wrongly.
     #[error("read the catalogue")]
     Catalogue(#[source] Box<serde_saphyr::Error>),
+    /// An image of the catalogue does not say what it is in a way that its add-ons could be made for.
+    #[error("read what the machine image {image} of the catalogue says about itself")]
+    Image {
+        /// Which.
+        image: String,
+        /// What is wrong.
+        #[source]
+        source: Box<serde_json::Error>,
+    },
 }
 
 /// How many draws of identities the catalogue has for itself. It takes two for the uid of each object, of which there are some

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use http::Response;
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
 use kube::api::{Api, ListParams};
 use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -43,15 +45,17 @@ pub struct Management {
     pub client: Client,
     /// Where to look for objects, and to put them.
     pub namespace: Namespace,
-    warnings: Warnings,
+    server: Server,
 }
 
-/// What the server warned of.
+/// What the server says beside its answers: warnings, and what time it is there.
 #[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Heard>>);
+struct Server(Arc<Mutex<Heard>>);
 
 #[derive(Default)]
 struct Heard {
+    /// When it last answered, by its own clock.
+    date: Option<Timestamp>,
     /// Each text once.
     texts: Vec<String>,
     /// How many of them were told.
@@ -69,13 +73,13 @@ impl Connection {
             None => config.default_namespace.parse().map_err(Error::Namespace)?,
         };
         let service = ClientBuilder::try_from(config).map_err(|source| Error::Client(Box::new(source)))?;
-        let warnings = Warnings::default();
-        let heard = warnings.clone();
+        let server = Server::default();
+        let heard = server.clone();
         let listening = MapResponseLayer::new(move |response: Response<_>| {
             heard.hear(&response);
             response
         });
-        Ok(Management { client: service.with_layer(&listening).build(), namespace, warnings })
+        Ok(Management { client: service.with_layer(&listening).build(), namespace, server })
     }
 
     fn read(&self) -> Result<Kubeconfig, Error> {
@@ -126,13 +130,32 @@ impl Management {
 
     /// What the server warned of since the last time, each text once.
     pub fn warnings(&self) -> Vec<String> {
-        self.warnings.news()
+        self.server.news()
+    }
+
+    /// The time where the objects are: an embedded cluster may live faster than we do.
+    pub fn now(&self) -> Timestamp {
+        self.server.date().unwrap_or_else(wall_now)
     }
 }
 
-impl Warnings {
+/// The wall clock.
+#[allow(clippy::disallowed_methods, reason = "the binary is where real time is injected")]
+fn wall_now() -> Timestamp {
+    Timestamp::now()
+}
+
+impl Server {
+    fn date(&self) -> Option<Timestamp> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).date
+    }
+
     fn hear<B>(&self, response: &Response<B>) {
         let mut heard = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let date = response.headers().get(http::header::DATE).and_then(|date| date.to_str().ok());
+        if let Some(date) = date.and_then(|date| rfc2822::parse(date).ok()) {
+            heard.date = Some(date.timestamp());
+        }
         for value in response.headers().get_all(http::header::WARNING) {
             let text = value.to_str().ok().and_then(warning_text);
             if let Some(text) = text.filter(|text| !heard.texts.contains(text)) {

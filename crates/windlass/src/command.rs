@@ -2,10 +2,13 @@
 
 mod control_plane;
 mod create;
+mod demo;
+mod describe;
 mod get;
 mod plan;
 mod rehearse;
 mod release;
+mod secrets;
 mod status;
 mod up;
 mod upgrade;
@@ -17,16 +20,20 @@ use crate::error::{Exit, Explained, Failure, Kind};
 /// What Windlass can be told to do.
 #[derive(clap::Subcommand)]
 pub enum Command {
+    Demo(demo::Demo),
     Up(up::Up),
     #[command(subcommand)]
     Create(create::Create),
     Get(get::Get),
+    Describe(describe::Describe),
     Status(status::Status),
     Plan(plan::Plan),
     Rehearse(rehearse::Rehearse),
     Upgrade(upgrade::Upgrade),
     #[command(subcommand)]
     Release(release::Release),
+    #[command(subcommand)]
+    Secrets(secrets::Secrets),
     ControlPlane(control_plane::ControlPlane),
 }
 
@@ -34,14 +41,17 @@ impl Command {
     /// Runs the command to its end.
     pub fn run(self) -> Result<Exit, Failure> {
         match self {
+            Self::Demo(demo) => demo.run(),
             Self::Up(up) => up.run(),
             Self::Create(create) => block_on(create.run()),
             Self::Get(get) => block_on(get.run()),
+            Self::Describe(describe) => block_on(describe.run()),
             Self::Status(status) => block_on(status.run()),
             Self::Plan(plan) => plan.run(),
             Self::Rehearse(rehearse) => rehearse.run(),
             Self::Upgrade(upgrade) => upgrade.run(),
             Self::Release(release) => block_on(release.run()),
+            Self::Secrets(secrets) => block_on(secrets.run()),
             Self::ControlPlane(control_plane) => block_on(control_plane.run()),
         }
     }

@@ -35,7 +35,7 @@ pub const EXIT_CODES: &str = "\
 Exit codes:
     0  done, or there was nothing to do; `up`: ended by SIGINT or SIGTERM
     1  failed, or wrong usage
-    2  plan --detailed-exitcode: there is something to change
+    2  plan --detailed-exitcode, secrets: there is something to change
     3  refused, by a rule: the message says which
     5  what was begun has failed; rehearse: the goal was not reached
     6  timed out while waiting; what was begun goes on

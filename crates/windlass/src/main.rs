@@ -1,16 +1,19 @@
 //! The `windlass` binary: parses the command line, runs one command, and says how it went.
 
 mod access;
+mod ask;
 mod client;
 mod command;
 mod error;
 mod output;
 mod progress;
 mod release;
+mod report;
 mod scenario;
 mod snapshot;
 mod state;
 mod wait;
+mod watch;
 mod wanted;
 mod way;
 

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, presets};
 use jiff::SignedDuration;
 use jiff::fmt::friendly::{Spacing, SpanPrinter};
@@ -76,7 +77,9 @@ impl Explained for Error {
 /// Data, with an end of line.
 pub fn data(text: &str) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
-    writeln!(stdout, "{}", text.trim_end_matches('\n')).and_then(|()| stdout.flush()).map_err(Error::Write)
+    let text = text.trim_end_matches('\n');
+    let text = if stdout.is_terminal() { painted(text) } else { text.to_owned() };
+    writeln!(stdout, "{text}").and_then(|()| stdout.flush()).map_err(Error::Write)
 }
 
 /// A document as data.
@@ -109,6 +112,43 @@ pub fn cell(value: Option<impl ToString>) -> String {
 pub fn took(time: SignedDuration) -> String {
     let whole = SignedDuration::from_secs(time.as_secs());
     SpanPrinter::new().spacing(Spacing::None).duration_to_string(&whole)
+}
+
+/// The signs in a text, in their colours: for terminals. A sign never stands without a word, so nothing is lost without them.
+pub fn painted(text: &str) -> String {
+    let colour = |sign: char| match sign {
+        '✔' => Some(AnsiColor::Green),
+        '✖' => Some(AnsiColor::Red),
+        '…' => Some(AnsiColor::Yellow),
+        '▶' | '█' => Some(AnsiColor::Cyan),
+        _ => None,
+    };
+    if !colours_are_wanted() {
+        return text.to_owned();
+    }
+    let mut painted = String::with_capacity(text.len());
+    let mut last = None;
+    for sign in text.chars() {
+        let now = colour(sign);
+        if now != last {
+            painted.push_str(&now.map_or_else(
+                || anstyle::Reset.render().to_string(),
+                |colour| Style::new().fg_color(Some(colour.into())).render().to_string(),
+            ));
+            last = now;
+        }
+        painted.push(sign);
+    }
+    if last.is_some() {
+        painted.push_str(&anstyle::Reset.render().to_string());
+    }
+    painted
+}
+
+/// As people tell all programs: see <https://no-color.org>.
+fn colours_are_wanted() -> bool {
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !is_set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// A remark for a person who watches; scripts get none.

@@ -1,10 +1,7 @@
 //! Waiting until a cluster is what it was asked to be.
 
-use std::pin::pin;
 use std::time::Duration;
 
-use futures::{Stream, StreamExt as _};
-use kube::runtime::{WatchStreamExt as _, watcher};
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::ClusterName;
@@ -13,6 +10,7 @@ use crate::client::Management;
 use crate::error::{Exit, Explained, Kind};
 use crate::output;
 use crate::progress::{HEARTBEAT, Progress};
+use crate::watch::Watch;
 use crate::way;
 
 /// Whether to wait, and how long.
@@ -39,7 +37,9 @@ enum Seen {
     /// It runs, and its workers may wait: whether it is there is for this update to say.
     Hop(String),
     Failed(String),
-    Going(String),
+    /// What was asked for last has not been looked at yet.
+    Unseen,
+    Going,
 }
 
 impl Patience {
@@ -63,8 +63,7 @@ impl Patience {
         name: &ClusterName,
         generation: i64,
     ) -> Result<TanzuKubernetesCluster, Error> {
-        let changes =
-            watcher::watch_object(management.api::<TanzuKubernetesCluster>(), name.as_str()).default_backoff();
+        let mut watch = Watch::new(management, name);
         let mut progress = Progress::new(name.to_string());
         let ended = tokio::select! {
             biased;
@@ -72,7 +71,7 @@ impl Patience {
             () = tokio::time::sleep(self.timeout) => {
                 Err(Error::TimedOut { cluster: name.clone(), after: self.timeout })
             }
-            ended = follow(changes, management, (name, generation), &mut progress) => ended,
+            ended = follow(&mut watch, management, (name, generation), &mut progress) => ended,
         };
         progress.end();
         ended
@@ -80,38 +79,42 @@ impl Patience {
 }
 
 async fn follow(
-    changes: impl Stream<Item = Result<Option<TanzuKubernetesCluster>, watcher::Error>>,
+    watch: &mut Watch,
     management: &Management,
     (name, generation): (&ClusterName, i64),
     progress: &mut Progress,
 ) -> Result<TanzuKubernetesCluster, Error> {
-    let mut changes = pin!(changes);
     loop {
         let change = tokio::select! {
             biased;
-            change = changes.next() => change,
+            change = watch.next() => change,
             () = tokio::time::sleep(HEARTBEAT) => {
                 progress.beat();
                 continue;
             }
         };
-        let cluster = match change {
-            Some(Ok(Some(cluster))) => cluster,
-            Some(Ok(None)) => return Err(Error::Gone { cluster: name.clone() }),
-            // It is tried again, with longer and longer pauses.
+        let seen = match change {
+            Some(Ok(seen)) if seen.gone => return Err(Error::Gone { cluster: name.clone() }),
+            Some(Ok(seen)) => seen,
             Some(Err(error)) => {
                 progress.tell(&format!("not watched: {error}"));
                 continue;
             }
             None => return Err(Error::Ended { cluster: name.clone() }),
         };
-        match judge(&cluster, generation) {
-            Seen::Reached => return Ok(cluster),
+        let Some(cluster) = &seen.cluster else { continue };
+        match judge(cluster, generation) {
+            Seen::Reached => return Ok(cluster.clone()),
             // The record of an update is written before the status of its cluster.
-            Seen::Hop(update) if is_done(management, &update, &cluster).await => return Ok(cluster),
+            Seen::Hop(update) if is_done(management, &update, cluster).await => return Ok(cluster.clone()),
             Seen::Hop(update) => progress.tell(&format!("the update {update} goes on")),
             Seen::Failed(why) => return Err(Error::Failed { cluster: name.clone(), why }),
-            Seen::Going(how) => progress.tell(&how),
+            Seen::Unseen => progress.tell("not looked at yet"),
+            Seen::Going => {
+                if let Some(report) = seen.report(management.now()) {
+                    progress.show(&report);
+                }
+            }
         }
     }
 }
@@ -133,10 +136,10 @@ fn judge(cluster: &TanzuKubernetesCluster, generation: i64) -> Seen {
     let status = cluster.status.as_ref();
     let current = status.and_then(|status| status.observed_generation).is_some_and(|seen| seen >= generation);
     let Some(status) = status.filter(|_| current) else {
-        return Seen::Going("not looked at yet".to_owned());
+        return Seen::Unseen;
     };
     let Some(phase) = status.phase else {
-        return Seen::Going("looked at".to_owned());
+        return Seen::Going;
     };
     let waiting_for = status.waiting_for.as_deref().filter(|text| !text.is_empty());
     match phase {
@@ -146,10 +149,7 @@ fn judge(cluster: &TanzuKubernetesCluster, generation: i64) -> Seen {
             Seen::Hop(status.update.clone().unwrap_or_default())
         }
         Phase::Failed | Phase::UpdateFailed => Seen::Failed(waiting_for.unwrap_or(phase.as_str()).to_owned()),
-        Phase::Running | Phase::Creating | Phase::Unhealthy | Phase::Updating | Phase::Deleting => {
-            let why = waiting_for.map(|text| format!(", waiting for: {text}")).unwrap_or_default();
-            Seen::Going(format!("{}{why}", phase.as_str()))
-        }
+        Phase::Running | Phase::Creating | Phase::Unhealthy | Phase::Updating | Phase::Deleting => Seen::Going,
     }
 }
 
@@ -228,13 +228,12 @@ mod tests {
     #[test]
     fn a_cluster_is_reached_when_it_runs_what_was_asked_for_last() {
         let (old, new) = ("v1.16.7+vmware.1-guest.1", "v1.17.4+vmware.1-guest.1");
-        let going = |how: &str| Seen::Going(how.to_owned());
-        check(&json!({}), &going("not looked at yet"));
-        check(&json!({"observedGeneration": 1, "phase": "running", "version": new}), &going("not looked at yet"));
-        check(&json!({"observedGeneration": 2, "phase": "running", "version": old}), &going("running"));
+        check(&json!({}), &Seen::Unseen);
+        check(&json!({"observedGeneration": 1, "phase": "running", "version": new}), &Seen::Unseen);
+        check(&json!({"observedGeneration": 2, "phase": "running", "version": old}), &Seen::Going);
         check(
             &json!({"observedGeneration": 2, "phase": "updating", "version": old, "waitingFor": "Job update-7"}),
-            &going("updating, waiting for: Job update-7"),
+            &Seen::Going,
         );
         check(&json!({"observedGeneration": 2, "phase": "running", "version": new}), &Seen::Reached);
         check(
@@ -263,7 +262,7 @@ mod tests {
         .unwrap();
         assert_eq!(judge(&cluster, 2), Seen::Hop("my-tkc-1".to_owned()));
         cluster.metadata.annotations = None;
-        assert_eq!(judge(&cluster, 2), Seen::Going("running".to_owned()));
+        assert_eq!(judge(&cluster, 2), Seen::Going);
     }
 
     #[test]

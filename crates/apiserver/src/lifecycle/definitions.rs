@@ -39,6 +39,17 @@ impl ApiServer {
     /// Serves no longer what a definition defined.
     pub(super) fn undefine(&self, key: &Key) {
         let Some((plural, group)) = key.name.split_once('.') else { return };
+        self.withdraw_kind(group, plural);
+    }
+
+    /// Serves a kind that no object defines, as an API server of another version has it built in: the definition that one
+    /// would write for it, established.
+    pub fn serve_kind(&self, definition: &Value) {
+        self.change_registry(|registry| registry.define(definition));
+    }
+
+    /// Serves such a kind no longer. Its objects stay in the store, where nobody sees them.
+    pub fn withdraw_kind(&self, group: &str, plural: &str) {
         self.change_registry(|registry| registry.remove(group, plural));
         self.store().close(&store_name(plural, group));
     }

@@ -14,8 +14,8 @@ use windlass_plan::release::Release;
 use windlass_plan::resolve::{self, Versioned};
 use windlass_plan::target::Target;
 
-use super::warning;
-use crate::resolve::distribution;
+use super::{lifetime, warning};
+use crate::resolve::{Unresolved, distribution};
 use crate::said::{said, with_causes};
 
 /// What is said to a person's choice.
@@ -38,6 +38,12 @@ pub(super) struct Unknown {
     what: &'static str,
     #[source]
     source: Box<kube::Error>,
+}
+
+impl Unknown {
+    pub(super) fn new(what: &'static str, source: kube::Error) -> Self {
+        Self { what, source: Box::new(source) }
+    }
 }
 
 /// An image and the version of its release.
@@ -73,6 +79,11 @@ pub(super) async fn judge(
     if let Some(why) = unknown_class(client, &complete, before).await? {
         return Ok(Verdict::Refused(why));
     }
+    if let Some(before) = before
+        && let Some(why) = lifetime::refused(client, before, &complete, &target).await?
+    {
+        return Ok(Verdict::Refused(why));
+    }
     let workers_wait = target.kept_pools().next().is_some();
     let warnings = before.and_then(|before| warning::of(before, &complete, workers_wait)).into_iter().collect();
     Ok(Verdict::Accepted { full_version: resolved, warnings })
@@ -98,11 +109,20 @@ fn release(
     if let Some(from) = &from {
         resolve::change(from, &found.version).map_err(|refusal| refusal.to_string())?;
     }
+    // A cluster that has the release stays with the image that it has.
+    if from.as_ref() != Some(&found.version) {
+        let same = candidates.iter().filter(|candidate| candidate.version == found.version);
+        let images: Vec<&str> = same.filter_map(|candidate| candidate.image.metadata.name.as_deref()).collect();
+        if images.len() > 1 {
+            let ambiguous = Unresolved::Ambiguous { version: found.version.clone(), images: images.join(" and ") };
+            return Err(format!("spec.distribution: {ambiguous}"));
+        }
+    }
     Release::from_image(&found.image).map_err(|error| with_causes(&error))
 }
 
 /// The target that is made of it, if there can be one.
-fn target(asked: &TanzuKubernetesCluster, release: Release) -> Result<Target, String> {
+pub(super) fn target(asked: &TanzuKubernetesCluster, release: Release) -> Result<Target, String> {
     let mut asked = asked.clone();
     // The server gives the uid later, and the name too where only the beginning of one was asked for.
     asked.metadata.uid.get_or_insert_with(|| "not-yet".to_owned());
@@ -169,7 +189,7 @@ where
 {
     let api: Api<K> = Api::all(client.clone());
     let listed = api.list(&ListParams::default()).await;
-    listed.map(|listed| listed.items).map_err(|source| Unknown { what, source: Box::new(source) })
+    listed.map(|listed| listed.items).map_err(|source| Unknown::new(what, source))
 }
 
 fn names<K: Resource>(objects: Vec<K>) -> BTreeSet<String> {

@@ -37,7 +37,9 @@ pub(super) fn of(
         _ => "",
     };
     let kept = if workers_wait { "; the workers wait for a later hop" } else { "" };
-    Some(format!("{name}: {change}{} {verb} replaced{queued}{kept}", parts.join(", then ")))
+    // Only versions have an order; machines of another class or with other disks roll side by side.
+    let parts = parts.join(if other_version { ", then " } else { " and " });
+    Some(format!("{name}: {change}{parts} {verb} replaced{queued}{kept}"))
 }
 
 fn counted(count: u32, what: &str) -> Option<String> {

@@ -15,7 +15,7 @@ use crate::access::{KeyError, KeyMaker};
 use crate::said::{is_already_exists, is_conflict, is_not_found, is_other_object, said};
 
 /// The type of Secrets that Cluster API takes for its own.
-const SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
+pub(crate) const SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
 
 /// How a write went well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -63,13 +63,13 @@ pub(super) fn cluster(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> 
         uid,
         infrastructure_ready: reached.infrastructure_provisioned,
         initialized: reached.control_plane_initialized,
-        paused: paused(&live, subject),
+        paused: paused(&live, Some(&subject.tkc.metadata)),
         network: network(&live),
     }
 }
 
 /// The network inside of the cluster, if all of it is said.
-fn network(live: &Cluster) -> Option<NetworkTarget> {
+pub(crate) fn network(live: &Cluster) -> Option<NetworkTarget> {
     let said = live.spec.cluster_network.as_ref()?;
     let blocks = |of: &str| {
         let blocks = said[of]["cidrBlocks"].as_array()?;
@@ -83,14 +83,15 @@ fn network(live: &Cluster) -> Option<NetworkTarget> {
 }
 
 /// Who says that nobody may touch the cluster.
-fn paused(live: &Cluster, subject: &Subject<'_>) -> Option<String> {
+pub(crate) fn paused(live: &Cluster, tkc: Option<&ObjectMeta>) -> Option<String> {
     let has = |meta: &ObjectMeta| meta.annotations.as_ref().is_some_and(|all| annotation::PAUSED.is_in(all));
+    let name = live.metadata.name.as_deref().unwrap_or_default();
     if live.spec.paused == Some(true) {
-        Some(format!("spec.paused of Cluster/{}", subject.name))
+        Some(format!("spec.paused of Cluster/{name}"))
     } else if has(&live.metadata) {
-        Some(format!("the annotation {} of Cluster/{}", annotation::PAUSED, subject.name))
-    } else if has(&subject.tkc.metadata) {
-        Some(format!("the annotation {} of TanzuKubernetesCluster/{}", annotation::PAUSED, subject.name))
+        Some(format!("the annotation {} of Cluster/{name}", annotation::PAUSED))
+    } else if tkc.is_some_and(has) {
+        Some(format!("the annotation {} of TanzuKubernetesCluster/{name}", annotation::PAUSED))
     } else {
         None
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::Api;
 use kube::api::ListParams;
+use kube::{Api, ResourceExt};
+use windlass_api::kind::bootstrap::KubeadmConfig;
 use windlass_api::label;
 use windlass_api::name::{ClusterSecret, Uid};
 
@@ -40,33 +41,90 @@ pub(super) async fn find(ctx: &Context, subject: &Subject<'_>, cluster: &Uid, ga
             return Found::default();
         }
     };
-    let mut found = Found::default();
-    for secret in ALL {
+    let named = |secret: ClusterSecret| {
         let name = secret.object_name(subject.name);
-        let Some(live) = listed.iter().find(|live| live.metadata.name.as_deref() == Some(name.as_str())) else {
-            continue;
-        };
-        if let Some(why) = leaving(&live.metadata, cluster) {
-            gaps.note(format!("Secret/{name}"), why);
+        let live = listed.iter().find(|live| live.metadata.name.as_deref() == Some(name.as_str()))?;
+        Some((secret, &live.metadata))
+    };
+    let secrets: Vec<(ClusterSecret, &ObjectMeta)> = ALL.into_iter().filter_map(named).collect();
+    let keepers = match keepers(ctx, subject, cluster, &secrets).await {
+        Ok(keepers) => keepers,
+        Err(error) => {
+            gaps.note(format!("KubeadmConfigs of {}", subject.key), said(&error));
+            return Found::default();
+        }
+    };
+    let mut found = Found::default();
+    for (secret, live) in secrets {
+        if let Some(why) = leaving(live, &keepers) {
+            gaps.note(format!("Secret/{}", secret.object_name(subject.name)), why);
             continue;
         }
         if secret == ClusterSecret::Kubeconfig {
-            found.kubeconfig.clone_from(&live.metadata.resource_version);
+            found.kubeconfig.clone_from(&live.resource_version);
         }
         found.present.insert(secret);
     }
     found
 }
 
+/// Who keeps a cluster's Secrets: the Cluster, and the configurations of its machines. Clusters that others have made have their
+/// certificates from the configuration of their first machine; whoever replaces that machine makes the Cluster their owner
+/// before anything else. Configurations are read only where a Secret belongs to anybody but the Cluster.
+async fn keepers(
+    ctx: &Context,
+    subject: &Subject<'_>,
+    cluster: &Uid,
+    secrets: &[(ClusterSecret, &ObjectMeta)],
+) -> Result<BTreeSet<String>, kube::Error> {
+    let mut keepers = BTreeSet::from([cluster.to_string()]);
+    if secrets.iter().all(|(_, secret)| leaving(secret, &keepers).is_none()) {
+        return Ok(keepers);
+    }
+    let api: Api<KubeadmConfig> = Api::namespaced(ctx.access.client.clone(), subject.namespace.as_str());
+    let of_cluster = ListParams::default().labels(&format!("{}={}", label::CLUSTER_NAME, subject.name));
+    let configurations = api.list_metadata(&of_cluster).await?.items;
+    // One that goes takes with it what belongs to nobody else.
+    let live = configurations.iter().filter(|configuration| configuration.metadata.deletion_timestamp.is_none());
+    keepers.extend(live.filter_map(ResourceExt::uid));
+    Ok(keepers)
+}
+
 /// Why a Secret that is there now cannot be relied on: machines that trusted it would not trust its successor. One without an
 /// owner was brought by a person, and stays.
-fn leaving(secret: &ObjectMeta, cluster: &Uid) -> Option<&'static str> {
+fn leaving(secret: &ObjectMeta, keepers: &BTreeSet<String>) -> Option<&'static str> {
     let owners = secret.owner_references.as_deref().unwrap_or_default();
     if secret.deletion_timestamp.is_some() {
         Some("it is being deleted")
-    } else if owners.is_empty() || owners.iter().any(|owner| owner.uid == cluster.as_str()) {
+    } else if owners.is_empty() || owners.iter().any(|owner| keepers.contains(&owner.uid)) {
         None
     } else {
-        Some("it belongs to an earlier cluster of the same name")
+        Some(
+            "it belongs to nothing that this cluster has, and goes with that: an earlier cluster of the same name left it",
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(owners: &[&str], relied_on: bool) {
+        let owner = |uid: &&str| json!({ "apiVersion": "v1", "kind": "Any", "name": "any", "uid": uid });
+        let references: Vec<serde_json::Value> = owners.iter().map(owner).collect();
+        let secret: ObjectMeta = serde_json::from_value(json!({ "ownerReferences": references })).unwrap();
+        let keepers = BTreeSet::from(["of-the-cluster".to_owned(), "of-a-configuration".to_owned()]);
+        assert_eq!(leaving(&secret, &keepers).is_none(), relied_on, "{owners:?}");
+    }
+
+    #[test]
+    fn a_secret_is_relied_on_while_something_of_this_cluster_keeps_it() {
+        check(&[], true);
+        check(&["of-the-cluster"], true);
+        check(&["of-a-configuration"], true);
+        check(&["of-another", "of-the-cluster"], true);
+        check(&["of-another"], false);
     }
 }

@@ -82,7 +82,7 @@ pub async fn preview(access: Access, cluster: &NamespacedName) -> Result<Preview
 
 async fn consider(ctx: &Context, cluster: &TanzuKubernetesCluster) -> Result<Preview, Unresolved> {
     let latest = latest_update(ctx, cluster);
-    let target = resolve::target(&ctx.releases, cluster, latest.as_deref())?;
+    let target = resolve::target(ctx, cluster, latest.as_deref())?;
     let inventory = observe::inventory(ctx, cluster, &target).await.inventory;
     let input = PlanningInput { target, inventory, now: ctx.access.clock.now(), gates: ctx.access.gates.clone() };
     let planned = plan(&input);

@@ -25,16 +25,14 @@ pub(super) fn status(
     recorded: &Recorded<'_>,
 ) -> TanzuKubernetesClusterStatus {
     let waiting = waiting(recorded, stage);
-    let phase = match recorded.planned.report.assessment {
-        Assessment::Creating => Phase::Creating,
-        Assessment::Updating => Phase::Updating,
-        Assessment::UpdateFailed => Phase::UpdateFailed,
-        Assessment::Running if waiting.is_some() => Phase::Unhealthy,
-        Assessment::Running => Phase::Running,
+    let phase = match recorded.planned.report.phase(before.phase) {
+        // Stages go by machines and packages; a node may be unwell, or a write fail, while all of them are done.
+        Phase::Running if waiting.is_some() => Phase::Unhealthy,
+        phase => phase,
     };
     TanzuKubernetesClusterStatus {
         phase: Some(phase),
-        version: version(before, recorded),
+        version: version(before, phase, recorded),
         update: latest.and_then(|update| update.metadata.name.clone()),
         waiting_for: waiting.as_ref().map(|waiting| waiting.message.clone()),
         observed_generation: tkc.metadata.generation,
@@ -44,8 +42,8 @@ pub(super) fn status(
 }
 
 /// What all machines have. While the cluster is being made it has not all of its machines, and so no version.
-fn version(before: &TanzuKubernetesClusterStatus, recorded: &Recorded<'_>) -> Option<String> {
-    let complete = recorded.planned.report.assessment != Assessment::Creating;
+fn version(before: &TanzuKubernetesClusterStatus, phase: Phase, recorded: &Recorded<'_>) -> Option<String> {
+    let complete = phase != Phase::Creating;
     complete.then(|| oldest(nodes(recorded))).flatten().or_else(|| before.version.clone())
 }
 

@@ -136,6 +136,7 @@ fn assessed(
     for stage in &mut planned.report.stages {
         stage.state = if blocked.is_empty() { StageState::Done } else { StageState::Waiting };
         stage.blocked = blocked.to_vec();
+        stage.changes.clear();
     }
     let recorded = Recorded { input: &input, planned: &planned, findings: &[], executed: &Executed::default() };
     let status = cluster::status(before, &tkc(), None, None, &recorded);
@@ -164,6 +165,9 @@ fn a_cluster_says_what_it_waits_for_and_since_when_it_is_not_ready() {
     assert_eq!(conditions(&running), ["Ready=True AsAsked", "Stalled=False Moving"]);
     let since: Vec<&str> = running.conditions.iter().map(|c| c.last_transition_time.as_str()).collect();
     assert_eq!(since, [LATER, BEGAN]);
+
+    let unwell = assessed(&running, Assessment::Creating, &[Blocked::NoWorkloadApi]);
+    assert_eq!(unwell.phase, Some(Phase::Unhealthy), "a cluster that was running is not created again");
 
     let failed = assessed(&running, Assessment::UpdateFailed, &[Blocked::ControlPlaneLost]);
     assert_eq!(conditions(&failed), ["Ready=False ControlPlaneLost", "Stalled=True ControlPlaneLost"]);

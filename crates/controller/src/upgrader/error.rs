@@ -229,7 +229,8 @@ fn wanted(cluster: &NamespacedName, wait: &Wait) -> String {
         Wait::Healthy { machine, .. } => format!("the machine {machine} to be healthy"),
         Wait::AtRest { .. } => format!("the control plane of {cluster} to be at rest"),
         Wait::Etcd { without, .. } => format!("etcd to do without {without}"),
-        Wait::Gone { machine } => format!("the machine {machine} to be gone"),
+        Wait::Released { .. } => format!("{cluster} to be released"),
+        Wait::Gone { machine, .. } => format!("the machine {machine} to be gone"),
         Wait::PartGone { machine, part } => {
             format!("the {} {machine} of an earlier try to be gone", replacement::kind(*part))
         }

@@ -14,10 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ListParams;
 use kube::{Api, ResourceExt};
+use windlass_api::condition::ConditionType;
 use windlass_api::kind::cluster_api::Machine as LiveMachine;
+use windlass_api::kind::condition;
 use windlass_api::name::{ClusterSecret, MachineName, NodeName};
 use windlass_plan::inventory::{EtcdMember, Machine, MachineState};
-use windlass_plan::roll::{self, Observed, Ownership, PartState, Parts, Preparation};
+use windlass_plan::roll::{self, HandsOff, Observed, Ownership, PartState, Parts, Preparation};
 
 use super::attempt::Attempt;
 use super::health::Joined;
@@ -38,11 +40,23 @@ pub struct Sight<'a> {
 }
 
 /// Whether the cluster may be touched.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 enum Touch {
     Allowed,
-    /// It is in this state.
-    Refused(&'static str),
+    Refused(HandsOff),
+}
+
+impl Touch {
+    fn of(hands_off: Option<HandsOff>) -> Self {
+        hands_off.map_or(Self::Allowed, Self::Refused)
+    }
+
+    fn hands_off(self) -> Option<HandsOff> {
+        match self {
+            Self::Allowed => None,
+            Self::Refused(hands_off) => Some(hands_off),
+        }
+    }
 }
 
 /// The machines of the control plane.
@@ -54,6 +68,20 @@ pub struct Machines {
     judged: Vec<Machine>,
 }
 
+impl Machines {
+    /// What those wait for that are being deleted: pods that do not leave, a budget that keeps them.
+    fn leaving(&self) -> BTreeMap<MachineName, String> {
+        let said = |machine: &LiveMachine| {
+            let conditions = machine.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+            let deleting = condition(conditions, ConditionType::Deleting.as_str())?;
+            let lines: Vec<&str> = deleting.message.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+            (!lines.is_empty()).then(|| lines.join(" "))
+        };
+        let leaving = self.live.iter().filter(|(_, machine)| machine.metadata.deletion_timestamp.is_some());
+        leaving.filter_map(|(name, machine)| Some((name.clone(), said(machine)?))).collect()
+    }
+}
+
 /// What the workload cluster is prepared for.
 #[derive(Clone, Default)]
 struct Prepared {
@@ -62,11 +90,11 @@ struct Prepared {
 }
 
 impl<'a> Sight<'a> {
-    /// The sight of a run that has just begun, and has read that it may touch the cluster.
-    pub fn new(attempt: &'a Attempt<'a>) -> Self {
+    /// The sight of a run that has just begun, and has read whether it may touch the cluster.
+    pub fn new(attempt: &'a Attempt<'a>, hands_off: Option<HandsOff>) -> Self {
         Self {
             attempt,
-            touch: Some(Touch::Allowed),
+            touch: Some(Touch::of(hands_off)),
             machines: None,
             etcd: None,
             certificates: None,
@@ -75,28 +103,27 @@ impl<'a> Sight<'a> {
         }
     }
 
-    /// Reads what has to be read. Where the attempt has ended, nothing more than the machines.
+    /// Reads what has to be read. Where the attempt has ended, or nobody may touch the cluster, nothing more than the machines.
     pub async fn look(&mut self) -> Result<Observed, Error> {
         let attempt = self.attempt;
-        let touch = match self.touch {
+        let touch = match self.touch.clone() {
             Some(touch) => touch,
-            None => attempt.hands_off().await?.map_or(Touch::Allowed, Touch::Refused),
+            None => Touch::of(attempt.hands_off().await?),
         };
-        self.touch = Some(touch);
+        self.touch = Some(touch.clone());
+        let hands_off = touch.hands_off();
         if self.machines.is_none() {
-            self.machines = Some(list(attempt).await?);
+            self.machines = Some(attempt.patience().retry(|| list(attempt)).await?);
         }
         let machines = self.machines.as_ref().map(|machines| machines.judged.clone()).unwrap_or_default();
-        if !roll::has_ended(&machines, attempt.arguments.upgrade_id) {
+        if hands_off.is_none() && !roll::has_ended(&machines, attempt.arguments.upgrade_id) {
             self.look_further().await?;
         }
         let Prepared { unprepared, endpoints } = self.prepared.clone().unwrap_or_default();
         Ok(Observed {
-            hands_off: match touch {
-                Touch::Allowed => None,
-                Touch::Refused(state) => Some(state.to_owned()),
-            },
+            hands_off,
             machines,
+            leaving: self.machines.as_ref().map(Machines::leaving).unwrap_or_default(),
             parts: self.parts.clone(),
             etcd: self.etcd.clone().unwrap_or_else(|| Err("nobody has asked".to_owned())),
             certificates: self.certificates.clone().unwrap_or_default(),
@@ -108,7 +135,7 @@ impl<'a> Sight<'a> {
     async fn look_further(&mut self) -> Result<(), Error> {
         let attempt = self.attempt;
         if self.certificates.is_none() {
-            self.certificates = Some(owners(attempt).await?);
+            self.certificates = Some(attempt.patience().retry(|| owners(attempt)).await?);
         }
         if self.prepared.is_none() {
             let mut unprepared = kubelet::unprepared(attempt).await?;

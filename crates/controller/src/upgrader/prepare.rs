@@ -26,5 +26,5 @@ pub async fn prepare(attempt: &Attempt<'_>, preparation: Preparation) -> Result<
 
 /// How long the API of the workload cluster may not answer.
 fn of_workload(attempt: &Attempt<'_>) -> Patience {
-    Patience::of(attempt.arguments.machine_timeout)
+    attempt.patience()
 }

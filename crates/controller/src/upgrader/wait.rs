@@ -12,16 +12,19 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
-use windlass_api::kind::cluster_api::Machine;
+use windlass_api::annotation::PAUSED;
+use windlass_api::kind::cluster_api::{Cluster, Machine};
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_plan::roll::Wait;
 
 use super::attempt::Attempt;
 use super::observe::{Machines, Sight};
 use super::{Error, health, replacement};
+use crate::observe::management;
 
 /// How long to leave an API alone that did not answer. A control plane of one machine does not answer while its second member
 /// of etcd starts.
-const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
+pub const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
 
 /// How often etcd is asked: it tells nobody when its members change.
 pub const ETCD_INTERVAL: Duration = Duration::from_secs(10);
@@ -49,8 +52,26 @@ pub async fn for_change(attempt: &Attempt<'_>, sight: &Sight<'_>, wait: &Wait, p
                 machines_change(attempt, machines, end).await;
             }
         }
+        Wait::Released { .. } => released(attempt, end).await,
         Wait::PartGone { machine, part } => replacement::gone(attempt, machine, *part, end).await,
     }
+}
+
+/// Watches the cluster, and what it was made for, until neither is held.
+async fn released(attempt: &Attempt<'_>, end: Instant) {
+    let name = attempt.cluster.name.as_str();
+    let is_free = |found: &BTreeMap<String, Cluster>| {
+        let held = |cluster: &Cluster| {
+            cluster.metadata.deletion_timestamp.is_none() && management::paused(cluster, None).is_some()
+        };
+        !found.get(name).is_some_and(held)
+    };
+    until(attempt.management(), named(name), end, is_free).await;
+    let Some(name) = attempt.wish.as_deref() else { return };
+    let is_free = |found: &BTreeMap<String, TanzuKubernetesCluster>| {
+        !found.get(name).is_some_and(|wish| PAUSED.is_in(wish.annotations()))
+    };
+    until(attempt.management(), named(name), end, is_free).await;
 }
 
 /// What matters about a machine to whoever waits for it.

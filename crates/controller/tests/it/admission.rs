@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kube::Client;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
 use serde_json::{Value, json};
+use windlass_api::annotation;
+use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::kind::virtual_machine::VirtualMachineImage;
 use windlass_apiserver::admission::{FailurePolicy, Handler, Rule, Scope, Webhook};
 use windlass_apiserver::selector::label::LabelSelector;
 use windlass_controller::admission::{GROUP, NAME, OPERATIONS, RESOURCE, VERSION, review};
 use windlass_sim::world::World;
 
-use crate::world::{api, in_world, tkc};
+use crate::world::{api, create, in_world, read, tkc};
 
 const V15: &str = "v1.15.5+vmware.1-guest.1";
 const V16: &str = "v1.16.7+vmware.1-guest.1";
@@ -134,6 +138,96 @@ fn what_could_never_be_done_is_refused_with_what_could() {
     });
 }
 
+/// A machine of the control plane of `my-tkc`, in the place of another if that has another name.
+fn machine(name: &str, base: &str) -> Machine {
+    read(json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Machine",
+        "metadata": {
+            "name": name, "namespace": "default",
+            "labels": {"cluster.x-k8s.io/cluster-name": "my-tkc", "cluster.x-k8s.io/control-plane": ""},
+            "annotations": {annotation::MACHINE_NAME_BASE.name: base},
+        },
+        "spec": {"clusterName": "my-tkc", "bootstrap": {"dataSecretName": "none"}, "infrastructureRef": {
+            "apiGroup": "infrastructure.cluster.vmware.com", "kind": "WCPMachine", "name": name,
+        }},
+    }))
+}
+
+#[test]
+fn what_belongs_to_a_cluster_for_life_is_refused_once_it_has_it() {
+    in_world(|world| async move {
+        let client = guard(&world);
+        created(&client, &tkc(None, Some(V16))).await.unwrap();
+        let count = |count: u32| json!({"spec": {"topology": {"controlPlane": {"count": count}}}});
+        let pods = |range: &str| json!({"spec": {"settings": {"network": {"pods": {"cidrBlocks": [range]}}}}});
+        // Nothing has been made yet.
+        patched(&client, count(1)).await.unwrap();
+        patched(&client, count(3)).await.unwrap();
+        patched(&client, pods("10.1.0.0/16")).await.unwrap();
+        let cluster: Cluster = read(json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+            "metadata": {"name": "my-tkc", "namespace": "default"},
+            "spec": {"clusterNetwork": {
+                "pods": {"cidrBlocks": ["192.168.0.0/16"]}, "services": {"cidrBlocks": ["10.96.0.0/12"]},
+                "serviceDomain": "cluster.local",
+            }},
+        }));
+        create(&client, &cluster).await;
+        for (name, base) in [("a", "a"), ("b", "b"), ("c", "c"), ("c-7", "c")] {
+            create(&client, &machine(name, base)).await;
+        }
+        for (patch, complaint) in [
+            (
+                count(1),
+                "the control plane has 3 machines and should have 1; machines of a control plane are never removed; set \
+                 spec.topology.controlPlane.count back to 3",
+            ),
+            (
+                pods("10.2.0.0/16"),
+                "spec.settings.network.pods.cidrBlocks is 192.168.0.0/16 and cannot be made 10.2.0.0/16: the addresses of \
+                 a cluster are in its certificates, its Services and its pods; set spec.settings.network.pods.cidrBlocks \
+                 back to 192.168.0.0/16",
+            ),
+        ] {
+            assert_eq!(patched(&client, patch).await.map(drop).unwrap_err(), complaint);
+        }
+        // What it has is what it may be set back to, whatever was asked for since.
+        patched(&client, pods("192.168.0.0/16")).await.unwrap();
+        patched(&client, json!({"spec": {"settings": null}})).await.unwrap();
+        patched(&client, count(5)).await.unwrap();
+        patched(&client, count(3)).await.unwrap();
+    });
+}
+
+#[test]
+fn a_version_of_two_images_is_refused_to_whoever_does_not_have_it() {
+    in_world(|world| async move {
+        let client = guard(&world);
+        created(&client, &tkc(None, Some(V15))).await.unwrap();
+        let images: Api<VirtualMachineImage> = Api::all(client.clone());
+        for version in ["v1.15.5", "v1.16.7"] {
+            let mut copy = images.get(&format!("photon-k8sd-{version}-vmware.1-guest.1")).await.unwrap();
+            copy.metadata = ObjectMeta {
+                name: Some(format!("copy-of-{version}")),
+                annotations: copy.metadata.annotations,
+                ..ObjectMeta::default()
+            };
+            images.create(&PostParams::default(), &copy).await.unwrap();
+        }
+        let complaint = patched(&client, version("v1.16.7")).await.map(drop).unwrap_err();
+        assert_eq!(
+            complaint,
+            format!(
+                "spec.distribution: the distribution {V16} is that of several VirtualMachineImages, copy-of-v1.16.7 and \
+                 photon-k8sd-v1.16.7-vmware.1-guest.1; delete all but one"
+            )
+        );
+        patched(&client, json!({"spec": {"topology": {"workers": {"count": 5}}}})).await.unwrap();
+        images.delete("copy-of-v1.16.7", &DeleteParams::default()).await.unwrap();
+        assert_eq!(full_version(patched(&client, version("v1.16.7")).await).unwrap(), V16);
+    });
+}
+
 #[test]
 fn no_minor_is_skipped() {
     in_world(|world| async move {
@@ -205,6 +299,15 @@ fn a_change_is_said_to_mean_what_it_means() {
             &client,
             |after| after.spec.topology.control_plane.class = large(),
             json!(["my-tkc: 3 control-plane machines are replaced"]),
+        )
+        .await;
+        check_warning(
+            &client,
+            |after| {
+                after.spec.topology.control_plane.class = large();
+                after.spec.topology.workers.class = large();
+            },
+            json!(["my-tkc: 3 control-plane machines and 1 worker are replaced"]),
         )
         .await;
         check_warning(&client, |after| after.spec.topology.workers.count = 5, Value::Null).await;

@@ -5,5 +5,6 @@
 mod admission;
 mod cluster;
 mod execute;
+mod recovery;
 mod upgrader;
 mod world;

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::json;
-use windlass_api::annotation::{MACHINE_NAME_BASE, MACHINE_UPDATE_ID};
+use windlass_api::annotation::{MACHINE_NAME_BASE, MACHINE_UPDATE_ID, PRE_DRAIN_HOLD_PREFIX};
 use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::label;
 use windlass_controller::upgrader;
@@ -210,31 +210,40 @@ fn a_machine_that_dies_while_it_joins_leaves_no_member_behind() {
 }
 
 #[test]
-fn a_cluster_that_is_paused_on_the_way_is_left_alone_from_then_on() {
+fn a_cluster_that_is_paused_on_the_way_is_left_alone_until_it_is_released() {
     in_world(3, |site| async move {
         let process = Process::new();
-        let paused_while_joining = async {
-            site.unstarted_member().await;
-            let clusters: Api<Cluster> = Api::namespaced(site.world.client(), "default");
-            let paused = Patch::Merge(json!({ "spec": { "paused": true } }));
-            clusters.patch("my-tkc", &PatchParams::default(), &paused).await.unwrap();
-            std::future::pending::<()>().await;
+        let clusters: Api<Cluster> = Api::namespaced(site.world.client(), "default");
+        let set = async |paused: bool| {
+            let patch = Patch::Merge(json!({ "spec": { "paused": paused } }));
+            clusters.patch("my-tkc", &PatchParams::default(), &patch).await.unwrap();
         };
-        let ended = site.live(async {
-            tokio::select! {
-                ended = site.upgrade(&process) => ended,
-                () = paused_while_joining => unreachable!("it waits for ever"),
-            }
-        });
-        assert_eq!(
-            ended.await.unwrap_err().report(),
-            "the cluster default/my-tkc is paused: its machines are left alone"
-        );
-        let writes = process.writes();
-        assert!(
-            writes.last().is_some_and(|write| write.starts_with("POST") && write.ends_with("/machines")),
-            "{writes:?}"
-        );
+        let paused_for_hours = async {
+            site.unstarted_member().await;
+            set(true).await;
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            let before = process.writes();
+            tokio::time::sleep(Duration::from_secs(3 * 60 * 60)).await;
+            assert_eq!(process.writes(), before, "nothing is touched");
+            set(false).await;
+        };
+        let (ended, ()) = site.live(async { tokio::join!(site.upgrade(&process), paused_for_hours) }).await;
+        assert_eq!(ended.map_err(|error| error.report()).map(|done| done.replaced), Ok(3));
+        assert_eq!(process.created("machines"), 3, "{:?}", process.writes());
+        assert_eq!(site.violations(), Vec::<String>::new());
+    });
+}
+
+#[test]
+fn a_machine_that_does_not_go_says_what_it_waits_for() {
+    in_world(1, |site| async move {
+        let (name, _) = cluster::original(0);
+        let hook = format!("{PRE_DRAIN_HOLD_PREFIX}/backup");
+        let patch = Patch::Merge(json!({ "metadata": { "annotations": { hook: "ann" } } }));
+        site.machines().patch(name.as_str(), &PatchParams::default(), &patch).await.unwrap();
+        let failure = site.live(site.upgrade(&Process::new())).await.unwrap_err().report();
+        assert!(failure.starts_with(&format!("waited 15m for the machine {name} to be gone: ")), "{failure}");
+        assert!(failure.contains("backup"), "{failure}");
     });
 }
 

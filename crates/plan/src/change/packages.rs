@@ -22,9 +22,20 @@ pub(super) fn choice(target: &Target, inventory: &Inventory) -> Option<FieldChan
     let found: Vec<&AddonName> = workload.addons.keys().filter(|name| slot(name) == CNI).filter(has_objects).collect();
     let lost = found.iter().find(|name| !wanted.contains(name))?;
     let new = wanted.iter().find(|name| !found.contains(name))?;
+    Some(chosen(lost, new))
+}
+
+/// Another network than the one that the cluster was to have before, by what both ask for.
+pub(super) fn other_choice(before: &Target, target: &Target) -> Option<FieldChange> {
+    let network = |target: &Target| target.release.addons.keys().find(|name| slot(name) == CNI).cloned();
+    let (old, new) = (network(before)?, network(target)?);
+    (old != new).then(|| chosen(&old, &new))
+}
+
+fn chosen(from: &AddonName, to: &AddonName) -> FieldChange {
     let field = "spec.settings.network.cni.name";
-    let (from, to) = (Some(lost.to_string()), Some(new.to_string()));
-    Some(FieldChange::of(Stage::Packages, "addon/cni", rule("TanzuKubernetesCluster", field), field, from, to))
+    let (from, to) = (Some(from.to_string()), Some(to.to_string()));
+    FieldChange::of(Stage::Packages, "addon/cni", rule("TanzuKubernetesCluster", field), field, from, to)
 }
 
 /// The objects that are not there, and the fields that are not as the release has them.

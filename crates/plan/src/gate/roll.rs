@@ -10,12 +10,12 @@ use windlass_api::name::ClusterSecret;
 
 use super::{Blocked, Gate, MemberChange};
 use crate::inventory::{EtcdMember, Machine};
-use crate::roll::{RollInput, RollStep};
+use crate::roll::{HandsOff, RollInput, RollStep};
 
 /// The first refusal of a step; `None` if it may be done.
 pub fn roll_step(input: &RollInput, step: &RollStep) -> Option<Blocked> {
     let RollInput { observed, attempt, gates, .. } = input;
-    let paused = gates.ask(Gate::NotPaused, || super::not_paused(observed.hands_off.as_deref()));
+    let paused = gates.ask(Gate::NotPaused, || super::not_paused(observed.hands_off.as_ref().map(HandsOff::by)));
     let foreign = || gates.ask(Gate::OneAttempt, || super::one_attempt(&observed.machines, attempt.id));
     paused.or_else(foreign).or_else(|| match step {
         RollStep::OwnCertificate { .. }

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use windlass_api::annotation;
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
 use windlass_api::machine_image::{Addon, Distribution};
 use windlass_api::name::{AddonName, ImageName};
+use windlass_api::version::facts;
 
 use super::error::{Subject, quoted};
 use super::{AddonRelease, ImageTag, MachineImage, Release, ReleaseError, Spelling, builtin, manifest};
@@ -52,6 +54,10 @@ impl Release {
         }
         let objects = manifest::objects(&read.value, &addon, &self.distribution)
             .map_err(|source| subject.manifest(key, source))?;
+        let is_policy = |object: &Value| object["kind"] == "PodSecurityPolicy";
+        if !facts::has_pod_security_policy(&self.kubernetes) && objects.iter().any(is_policy) {
+            return Err(subject.wrong(key, format!("has a PodSecurityPolicy, a kind that {} has not", self.kubernetes)));
+        }
         let release = AddonRelease {
             slot: slot(&addon).to_owned(),
             display_name: read.name.unwrap_or_else(|| addon.to_string()),

@@ -4,7 +4,7 @@ use jiff::{SignedDuration, Timestamp};
 use windlass_api::name::UpdateId;
 
 use super::row::{Row, rows};
-use super::{Failure, Next, RollInput, RollStep, Wait, prepare, replace, rest};
+use super::{Failure, HandsOff, Next, RollInput, RollStep, Wait, prepare, replace, rest};
 use crate::gate::{self, Blocked, Gate};
 use crate::inventory::Machine;
 
@@ -18,18 +18,21 @@ pub fn next(input: &RollInput) -> Next {
 }
 
 fn proposed(input: &RollInput) -> Next {
+    let machines = &input.observed.machines;
+    if !machines.is_empty() && has_ended(machines, input.attempt.id) {
+        return Next::Done;
+    }
+    if let Some(next) = hands_off(input) {
+        return next;
+    }
     if let Some(failure) = foreign_or_missing(input) {
         return Next::Failed(failure);
     }
-    if has_ended(&input.observed.machines, input.attempt.id) {
-        return Next::Done;
-    }
-    let rows = match rows(&input.observed.machines, input.attempt.id) {
+    let rows = match rows(machines, input.attempt.id) {
         Ok(rows) => rows,
         Err(failure) => return Next::Failed(failure),
     };
-    hands_off(input)
-        .or_else(|| prepare::next(input))
+    prepare::next(input)
         .or_else(|| mark(input, &rows))
         .or_else(|| replace::carry_on(input, &rows))
         .or_else(|| rest::next(input, &rows))
@@ -56,9 +59,15 @@ pub fn has_ended(machines: &[Machine], id: UpdateId) -> bool {
     machines.iter().all(|machine| machine.update.is_none() && machine.is_made_by(id))
 }
 
+/// A cluster that somebody holds is waited for, for as long as they like: it is no fault of the attempt, so it costs none. One
+/// that is lost will not come back.
 fn hands_off(input: &RollInput) -> Option<Next> {
-    let refusal = || gate::not_paused(input.observed.hands_off.as_deref());
-    input.gates.ask(Gate::NotPaused, refusal).map(Next::Blocked)
+    let hands_off = input.observed.hands_off.as_ref()?;
+    let refusal = input.gates.ask(Gate::NotPaused, || gate::not_paused(Some(hands_off.by())))?;
+    Some(match hands_off {
+        HandsOff::Held { by } => patiently(input, Wait::Released { by: by.clone() }),
+        HandsOff::Lost { .. } => Next::Blocked(refusal),
+    })
 }
 
 /// Marks every machine that is to be replaced, before any is.

@@ -11,6 +11,9 @@ use crate::gate::Blocked;
 use crate::inventory::Milestone;
 use crate::step::Revision;
 
+/// What is said of something that is to go, and says nothing itself.
+pub(super) const STILL_THERE: &str = "it is still there";
+
 /// What to do next.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[must_use]
@@ -156,6 +159,13 @@ pub enum Wait {
     Gone {
         /// Which.
         machine: MachineName,
+        /// What it waits for, in words.
+        missing: String,
+    },
+    /// Whoever holds the cluster lets go of it. There is no end to this.
+    Released {
+        /// By what it is held.
+        by: String,
     },
     /// What an earlier try left goes.
     PartGone {
@@ -172,14 +182,15 @@ impl Wait {
         match (self, other) {
             (Self::Healthy { machine: one, .. }, Self::Healthy { machine: another, .. })
             | (Self::Etcd { without: one, .. }, Self::Etcd { without: another, .. })
-            | (Self::Gone { machine: one }, Self::Gone { machine: another }) => one == another,
-            (Self::AtRest { .. }, Self::AtRest { .. }) => true,
+            | (Self::Gone { machine: one, .. }, Self::Gone { machine: another, .. }) => one == another,
+            (Self::AtRest { .. }, Self::AtRest { .. }) | (Self::Released { .. }, Self::Released { .. }) => true,
             (Self::PartGone { .. }, Self::PartGone { .. }) => self == other,
             (
                 Self::Healthy { .. }
                 | Self::Etcd { .. }
                 | Self::Gone { .. }
                 | Self::AtRest { .. }
+                | Self::Released { .. }
                 | Self::PartGone { .. },
                 _,
             ) => false,
@@ -191,14 +202,19 @@ impl Wait {
         match self {
             Self::Healthy { .. } | Self::Gone { .. } => attempt.machine_timeout,
             Self::AtRest { .. } | Self::Etcd { .. } | Self::PartGone { .. } => attempt.etcd_timeout,
+            Self::Released { .. } => SignedDuration::MAX,
         }
     }
 
     /// What is missing, in words.
     pub fn missing(&self) -> &str {
         match self {
-            Self::Healthy { missing, .. } | Self::AtRest { missing } | Self::Etcd { missing, .. } => missing,
-            Self::Gone { .. } | Self::PartGone { .. } => "it is still there",
+            Self::Healthy { missing, .. }
+            | Self::AtRest { missing }
+            | Self::Etcd { missing, .. }
+            | Self::Gone { missing, .. } => missing,
+            Self::PartGone { .. } => STILL_THERE,
+            Self::Released { by } => by,
         }
     }
 }

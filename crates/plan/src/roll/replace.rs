@@ -1,8 +1,10 @@
 //! One machine of the control plane, from the first look at it until it is gone and another does its work.
 
+use jiff::Timestamp;
 use windlass_api::name::MachineName;
 
 use super::decision::{later, patiently, waiting_since};
+use super::outcome::STILL_THERE;
 use super::row::Row;
 use super::{Failure, LAST_LOOK, Next, Part, PartState, Parts, RollInput, RollStep, Wait, etcd};
 use crate::gate::{self, Blocked, Gate, MemberChange};
@@ -71,11 +73,10 @@ fn unusable(input: &RollInput, name: &MachineName, part: Part, state: &PartState
     }
 }
 
-/// Waits until a replacement is healthy. The time that it has is counted from its creation, not from the beginning of a run: a
-/// run that is killed again and again gives it no more.
+/// Waits until a replacement is healthy.
 fn await_health(input: &RollInput, original: &Machine, replacement: &Machine) -> Next {
     let wait = healthy(replacement);
-    let deadline = later(replacement.created, input.attempt.machine_timeout);
+    let deadline = deadline(input, replacement);
     let had_its_time = deadline <= input.began;
     let stand_in = stand_in(input, original);
     let until = match stand_in {
@@ -93,6 +94,14 @@ fn await_health(input: &RollInput, original: &Machine, replacement: &Machine) ->
         StandIn::Unknown(missing) => patiently(input, Wait::Etcd { without: replacement.name.clone(), missing }),
         StandIn::Votes => discard(input, original, replacement),
     }
+}
+
+/// When a replacement has had its time. That is counted from its creation, not from the beginning of a run: a run that is killed
+/// again and again gives it no more. Only time in which nobody was allowed to work on it does not count.
+fn deadline(input: &RollInput, replacement: &Machine) -> Timestamp {
+    let created = replacement.created;
+    let from = input.released.map_or(created, |released| released.max(created));
+    later(from, input.attempt.machine_timeout)
 }
 
 fn healthy(replacement: &Machine) -> Wait {
@@ -204,7 +213,9 @@ fn not_the_others(machines: &[Machine], members: &[EtcdMember], leaving: &Machin
 fn delete(input: &RollInput, machine: &Machine) -> Next {
     let name = machine.name.clone();
     if matches!(machine.state, MachineState::Deleting { .. }) {
-        return patiently(input, Wait::Gone { machine: name });
+        let said = input.observed.leaving.get(&name);
+        let missing = said.cloned().unwrap_or_else(|| STILL_THERE.to_owned());
+        return patiently(input, Wait::Gone { machine: name, missing });
     }
     let step = RollStep::DeleteMachine { machine: name.clone(), expect: machine.revision.clone() };
     match gate::roll_step(input, &step) {

@@ -1,5 +1,8 @@
 //! One table for each rule. Machines and members are written as words; what comes next is written as a line.
 
+mod abort;
+mod hold;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
@@ -97,6 +100,7 @@ fn input(machines_text: &str, members_text: &str) -> RollInput {
         observed: Observed {
             hands_off: None,
             machines: machines(machines_text),
+            leaving: BTreeMap::new(),
             parts: BTreeMap::new(),
             etcd: Ok(members(members_text)),
             certificates: ClusterSecret::CERTIFICATES.map(|secret| (secret, Ownership::Cluster)).into(),
@@ -104,6 +108,7 @@ fn input(machines_text: &str, members_text: &str) -> RollInput {
             endpoints: BTreeSet::new(),
         },
         began: now() - SignedDuration::from_secs(40),
+        released: None,
         waiting: None,
         now: now(),
         gates: Gates::all(),
@@ -130,6 +135,7 @@ fn said(input: &RollInput) -> String {
             RollStep::DeleteMachine { machine, .. } => format!("delete {machine}"),
             RollStep::Unmark { machine } => format!("unmark {machine}"),
         },
+        Next::Wait { wait: Wait::Released { by }, until } if until == Timestamp::MAX => format!("held by {by}"),
         Next::Wait { wait, until } => format!("wait {}s {}", until.duration_since(input.now).as_secs(), waited(&wait)),
         Next::Blocked(blocked) => format!("blocked: {blocked}"),
         Next::Failed(Failure::TimedOut { wait }) => format!("too late {}", waited(&wait)),
@@ -145,7 +151,9 @@ fn waited(wait: &Wait) -> String {
         Wait::Healthy { machine, .. } => format!("for {machine}: {missing}"),
         Wait::AtRest { .. } => format!("for rest: {missing}"),
         Wait::Etcd { without, .. } => format!("for etcd without {without}: {missing}"),
-        Wait::Gone { machine } => format!("for {machine} to go"),
+        Wait::Released { by } => format!("for ever, held by {by}"),
+        Wait::Gone { machine, .. } if missing == outcome::STILL_THERE => format!("for {machine} to go"),
+        Wait::Gone { machine, .. } => format!("for {machine} to go: {missing}"),
         Wait::PartGone { machine, part } => format!("for the {part:?} of {machine} to go"),
     }
 }
@@ -451,38 +459,6 @@ fn marks_go_last_and_only_from_a_control_plane_at_rest() {
     check("a7. b7.", "a7* b7", "done");
     // What becomes of them later is no matter of this update.
     check("a7. b7.!", "a7* b7!", "done");
-}
-
-#[test]
-fn a_cluster_that_is_paused_is_left_alone() {
-    let paused = |input: &mut RollInput| input.observed.hands_off = Some("paused".to_owned());
-    check_with("a b", "a* b", paused, "blocked: the cluster is paused: paused");
-    check_with("a b a7", "b* a7", paused, "blocked: the cluster is paused: paused");
-    check_with("a7. b7.", "a7* b7", paused, "done");
-    let heedless = |input: &mut RollInput| {
-        paused(input);
-        input.gates = Gates::without(&[Gate::NotPaused]);
-    };
-    check_with("a b", "a* b", heedless, "infrastructure a-7 for a");
-}
-
-fn check_irrevocable(machines: &str, etcd: Result<&str, &str>, expected: Option<&str>) {
-    let mut input = input(machines, etcd.unwrap_or_default());
-    input.observed.etcd = etcd.map(members).map_err(ToOwned::to_owned);
-    let why = irrevocable(&input).map(|why| why.to_string());
-    assert_eq!(why.as_deref(), expected, "{machines} | {etcd:?}");
-}
-
-#[test]
-fn an_attempt_can_be_given_up_until_the_first_member_leaves() {
-    check_irrevocable("a. b.", Ok("a* b"), None);
-    check_irrevocable("a b", Err("no answer"), None);
-    check_irrevocable("a b a7?", Ok("a* b !"), None);
-    check_irrevocable("a b a7", Ok("a* b a7"), None);
-    check_irrevocable("a b a7", Ok("a7* b"), Some("the member of the machine a has left etcd"));
-    check_irrevocable("a b a7", Err("no answer"), Some("it is not known whether a member has left etcd: no answer"));
-    check_irrevocable("b a7", Ok("a7* b"), Some("the machine a-7 has taken another's place"));
-    check_irrevocable("b a7", Err("no answer"), Some("the machine a-7 has taken another's place"));
 }
 
 #[test]

@@ -1,10 +1,15 @@
 use windlass_api::annotation;
-use windlass_api::kind::tanzu::{Settings, TanzuKubernetesClusterSpec, Topology};
+use windlass_api::kind::tanzu::{AddonPhase, AddonStatus, Cni, Settings, TanzuKubernetesClusterSpec, Topology};
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
 
 use super::*;
 
 fn release() -> Release {
+    release_with(&["calico", "antrea"])
+}
+
+/// A release with these add-ons, which have no objects.
+fn release_with(addons: &[&str]) -> Release {
     let mut image = VirtualMachineImage::default();
     image.metadata.name = Some("photon".to_owned());
     let text = r#"{"distribution":{"version":"v1.16.7+vmware.1-guest.1"},
@@ -13,7 +18,7 @@ fn release() -> Release {
     let addon =
         |name: &str| (format!("{}{name}", annotation::ADDON_PREFIX), r#"{"type":"inline","value":""}"#.to_owned());
     let distribution = (annotation::DISTRIBUTION.name.to_owned(), text.to_owned());
-    image.metadata.annotations = Some([distribution, addon("calico"), addon("antrea")].into());
+    image.metadata.annotations = Some(addons.iter().map(|name| addon(name)).chain([distribution]).collect());
     Release::from_image(&image).unwrap()
 }
 
@@ -70,14 +75,51 @@ fn what_the_owner_left_out_has_a_default() {
     assert_eq!(target.pools[0].name.as_str(), "default");
 }
 
-#[test]
-fn only_the_chosen_network_add_on_is_part_of_the_target() {
+/// What comes of a choice of the network add-on, in a cluster that has one or none, with a release that has these.
+fn check_cni(asked: Option<&str>, present: Option<&str>, offered: &[&str], wanted: Result<&[&str], &str>) {
     let mut tkc = cluster();
-    let cni = windlass_api::kind::tanzu::Cni { name: "calico".to_owned() };
-    network(&mut tkc, Network { cni: Some(cni), ..Network::default() });
-    let target = Target::new(&tkc, release()).unwrap();
-    let addons: Vec<&str> = target.release.addons.keys().map(AsRef::as_ref).collect();
-    assert_eq!(addons, ["calico", "coredns", "kube-proxy"]);
+    let cni = asked.map(|name| Cni { name: name.to_owned() });
+    network(&mut tkc, Network { cni, ..Network::default() });
+    let has = |name: &str| AddonStatus {
+        name: name.to_owned(),
+        status: AddonPhase::Applied,
+        version: None,
+        last_error_message: None,
+    };
+    let status = tkc.status.get_or_insert_default();
+    status.addons = present.map(|name| ("cni".to_owned(), has(name))).into_iter().collect();
+    let chosen = |target: Target| {
+        let addons = target.release.addons.keys().map(ToString::to_string);
+        addons.filter(|name| !matches!(name.as_str(), "coredns" | "kube-proxy")).collect::<Vec<_>>()
+    };
+    let found = Target::new(&tkc, release_with(offered)).map(chosen).map_err(|error| error.to_string());
+    let wanted = wanted.map(|names| names.iter().map(ToString::to_string).collect());
+    assert_eq!(
+        found,
+        wanted.map_err(|why: &str| format!("spec.settings.network.cni.name: {why}")),
+        "{asked:?} {present:?}"
+    );
+}
+
+#[test]
+fn a_cluster_has_one_network_and_keeps_it() {
+    let both = ["calico", "antrea"];
+    check_cni(Some("calico"), None, &both, Ok(&["calico"]));
+    check_cni(None, None, &both, Ok(&["antrea"]));
+    check_cni(None, Some("calico"), &both, Ok(&["calico"]));
+    check_cni(Some("antrea"), Some("calico"), &both, Ok(&["antrea"]));
+    check_cni(None, None, &["calico"], Ok(&["calico"]));
+    check_cni(None, None, &[], Ok(&[]));
+    check_cni(None, Some("calico"), &[], Ok(&[]));
+}
+
+#[test]
+fn a_network_that_the_release_does_not_have_is_refused_with_those_that_it_has() {
+    let release = "release v1.16.7+vmware.1-guest.1";
+    let unknown = format!(r#""cilium" is no network add-on of {release}; accepted are antrea and calico"#);
+    check_cni(Some("cilium"), None, &["calico", "antrea"], Err(&unknown));
+    let none = format!(r#""calico" is not to be had: {release} has no network add-on; accepted is to choose none"#);
+    check_cni(Some("calico"), None, &[], Err(&none));
 }
 
 #[test]

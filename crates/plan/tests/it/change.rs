@@ -6,7 +6,7 @@ use serde_json::json;
 use windlass_api::annotation;
 use windlass_api::kind::tanzu::{CidrBlocks, Cni, Network, Settings, TanzuKubernetesCluster};
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
-use windlass_plan::change::{Classification, Effect, Kind, classify};
+use windlass_plan::change::{Classification, Effect, Kind, classify, refused_choice};
 use windlass_plan::gate::Blocked;
 use windlass_plan::planner::plan;
 use windlass_plan::release::Release;
@@ -216,6 +216,10 @@ fn pods_keep_the_network_add_on_that_they_were_started_with() {
     let mut fake = Fake::new(Target::new(&tkc, Release::from_image(&both).unwrap()).unwrap());
     crate::story::live(&mut fake);
     assert_eq!(classified(&fake).kind, Kind::Nothing);
+    let before = fake.target.clone();
     asked(&mut fake, chosen("antrea"), &both);
     check_refused(&fake, "spec.settings.network.cni.name", "set spec.settings.network.cni.name back to calico");
+    let refused = refused_choice(&before, &fake.target).unwrap();
+    assert_eq!(refused.way_out(), "set spec.settings.network.cni.name back to calico", "admission says the same");
+    assert_eq!(refused_choice(&before, &before), None);
 }

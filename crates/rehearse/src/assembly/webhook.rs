@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use kube::{Client, Resource};
+use kube::Client;
 use serde_json::Value;
-use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_apiserver::ApiServer;
 use windlass_apiserver::admission::{FailurePolicy, Handler, Rule, Scope, Webhook};
 use windlass_apiserver::selector::label::LabelSelector;
-use windlass_controller::admission;
+use windlass_controller::admission::{self, GROUP, NAME, OPERATIONS, RESOURCE, VERSION};
 use windlass_sim::fault::{Faults, Unasked};
 
 struct Admission {
@@ -37,14 +36,14 @@ impl Handler for Admission {
 pub(super) fn add(server: &ApiServer, client: Client, faults: Faults) {
     let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
     let rule = Rule {
-        operations: texts(&["CREATE", "UPDATE"]),
-        groups: texts(&[&TanzuKubernetesCluster::group(&())]),
-        versions: texts(&[&TanzuKubernetesCluster::version(&())]),
-        resources: texts(&[&TanzuKubernetesCluster::plural(&())]),
+        operations: texts(&OPERATIONS),
+        groups: texts(&[GROUP]),
+        versions: texts(&[VERSION]),
+        resources: texts(&[RESOURCE]),
         scope: Scope::Namespaced,
     };
     server.admission().add_mutating(Webhook {
-        name: "clusters.windlass.dev".into(),
+        name: NAME.into(),
         rules: vec![rule],
         namespace_selector: LabelSelector::everything(),
         object_selector: LabelSelector::everything(),

@@ -27,7 +27,7 @@ const MANAGEMENT: [Row; 18] = [
 ];
 
 /// What nodes and add-ons are made of. An add-on of another kind would be applied once more in a rehearsal.
-const WORKLOAD: [Row; 20] = [
+const WORKLOAD: [Row; 22] = [
     ("", "v1", "Namespace", "namespaces"),
     ("", "v1", "Node", "nodes"),
     ("", "v1", "Pod", "pods"),
@@ -48,6 +48,8 @@ const WORKLOAD: [Row; 20] = [
     ("rbac.authorization.k8s.io", "v1", "Role", "roles"),
     ("rbac.authorization.k8s.io", "v1", "RoleBinding", "rolebindings"),
     ("storage.k8s.io", "v1", "StorageClass", "storageclasses"),
+    ("storage.k8s.io", "v1", "CSIDriver", "csidrivers"),
+    ("policy", "v1beta1", "PodSecurityPolicy", "podsecuritypolicies"),
 ];
 
 fn resource((group, version, kind, plural): Row) -> ApiResource {

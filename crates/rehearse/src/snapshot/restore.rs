@@ -44,6 +44,9 @@ impl Snapshot {
         for (cluster, snapshot) in &self.workloads {
             let workload = world.workloads().ensure(cluster);
             workload.server().identities().skip_to(draw);
+            if snapshot.objects.iter().any(|object| object["kind"] == "PodSecurityPolicy") {
+                workload.serve_security_policies();
+            }
             put_all(workload.server(), &snapshot.objects)?;
             workload.adopt();
         }

@@ -121,6 +121,8 @@ async fn read(workload: &WorkloadCluster, cluster: &NamespacedName, gaps: &mut V
     for kind in kinds::workload() {
         match list(&workload.client, &kind).await {
             Ok(objects) => read.objects.extend(objects),
+            // Clusters of other versions have other kinds.
+            Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(error) => gaps.push(Gap { what: format!("{} of {cluster}", kind.plural), why: error.to_string() }),
         }
     }

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
+mod certificates;
 mod crashes;
 mod faults;
 mod gates;
+mod holds;
 mod hops;
 mod late_role;
 mod matrix;

@@ -5,11 +5,14 @@ use crate::truth::{Cluster, Fact, Topic, Update};
 
 pub(super) const RULE: Rule = Rule {
     id: "D1",
-    demands: "The Job and the first machine of an update are created only when all add-ons of its release are in the workload \
-              cluster, and were seen there by whoever makes their pods.",
+    demands: "The Job and the first machine of an update are created only when all add-ons of its release (of several networks, \
+              one) are in the workload cluster, and were seen there by whoever makes their pods.",
     topics: &[Topic::Machines],
     check,
 };
+
+/// The add-ons of which a cluster has one.
+const NETWORKS: [&str; 2] = ["antrea", "calico"];
 
 fn check(cluster: &Cluster, fact: &Fact, findings: &mut Findings) {
     let machines = || cluster.machines.values();
@@ -45,7 +48,12 @@ fn check(cluster: &Cluster, fact: &Fact, findings: &mut Findings) {
 
 fn check_addons(cluster: &Cluster, update: &Update, created: &str, findings: &mut Findings) {
     let to = &update.to_distribution;
-    for addon in update.addons.iter().filter(|addon| !cluster.workload.has_addon(addon, to)) {
-        findings.breach(&**addon, format!("{created} is created before add-on {addon} of {to} is there"));
+    let is_there = |addon: &str| cluster.workload.has_addon(addon, to);
+    let is_network = |addon: &str| NETWORKS.contains(&addon);
+    let has_network = update.addons.iter().any(|addon| is_network(addon) && is_there(addon));
+    for addon in &update.addons {
+        if !is_there(addon) && (!is_network(addon) || !has_network) {
+            findings.breach(&**addon, format!("{created} is created before add-on {addon} of {to} is there"));
+        }
     }
 }

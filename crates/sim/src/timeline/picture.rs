@@ -12,6 +12,7 @@
 //! The picture has no script and refers to nothing outside of it. What a mark or a bar stands for is in its `title`, which
 //! browsers show when it is pointed at.
 
+mod plain;
 mod rows;
 
 use std::fmt::Write;

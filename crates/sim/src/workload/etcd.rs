@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use windlass_api::name::NodeName;
+use windlass_api::version::KubernetesVersion;
 use windlass_apiserver::store::Store;
 
 use super::record::{self, Machine, Member, Stage};
@@ -50,6 +51,12 @@ impl Etcd {
     pub(super) fn serving(&self) -> BTreeSet<NodeName> {
         let serving = self.members.iter().filter(|member| self.has_quorum() && self.serves(member));
         serving.map(|member| member.name.clone()).collect()
+    }
+
+    /// The versions of the API servers that answer.
+    pub(super) fn api_servers(&self) -> impl Iterator<Item = &KubernetesVersion> {
+        let serving = self.members.iter().filter(|member| self.has_quorum() && self.serves(member));
+        serving.filter_map(|member| self.machines.get(&member.name)).map(|machine| &machine.kubelet)
     }
 
     /// Whether the API server beside a member has somebody to ask: it asks this one, and no other.

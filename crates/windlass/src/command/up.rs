@@ -1,34 +1,33 @@
 //! `windlass up`: an embedded management cluster with simulated machines, for as long as the command runs.
 
 mod doors;
+pub mod embedded;
 mod keys;
 mod world;
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
-use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
-use windlass_apiserver::listen::kubeconfig::{self, Kubeconfig};
-use windlass_apiserver::listen::tls::Authority;
-use windlass_apiserver::listen::{self, Limits, Listener, serve};
+use windlass_apiserver::listen::{self, kubeconfig};
+use windlass_sim::timeline::Recorder;
 use windlass_sim::world as sim;
 
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::{output, scenario, state};
-use doors::Listening;
-use keys::Authorities;
-use world::Running;
+use embedded::Embedded;
 
 /// The cluster, and its context, in the kubeconfig.
 pub const CLUSTER_NAME: &str = "windlass";
 
 /// An hour in a second: faster, and the machine's own speed decides.
 const SPEED_MAX: i64 = 3_600;
+
+/// How much of its story a World remembers that may run for days: the latest few hundred updates.
+const EVENTS_MAX: usize = 10_000;
 
 /// Start an embedded management cluster and keep it running.
 ///
@@ -55,7 +54,7 @@ pub struct Up {
     scenario: Option<PathBuf>,
 }
 
-fn speed(text: &str) -> Result<NonZeroU32, String> {
+pub fn speed(text: &str) -> Result<NonZeroU32, String> {
     let speed = text.parse().ok().and_then(NonZeroU32::new).filter(|speed| i64::from(speed.get()) <= SPEED_MAX);
     speed.ok_or_else(|| format!("accepted are whole numbers from 1 to {SPEED_MAX}"))
 }
@@ -78,35 +77,27 @@ impl Up {
         let scenario = scenario::read(self.scenario.as_deref())?;
         // Before anything is printed: whoever reads the line may send a signal at once.
         let interruption = Interruption::listen()?;
-        let authorities = Authorities::default();
-        let doors = Listening::new(Handle::current(), authorities.clone());
-        // It furnishes itself while the keys are made.
-        let mut world = Running::start(self.speed, scenario, doors, authorities).map_err(Error::Thread)?;
-        let authority = Authority::new(wall_now())?;
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, self.port));
-        let listener = Listener::bind(address, &authority, None, Limits::default()).await?;
-        let kubeconfig = Kubeconfig {
-            name: CLUSTER_NAME,
-            server: &listener.url(),
-            authority_pem: authority.certificate_pem(),
-            credential: &authority.admin()?,
-        };
-        kubeconfig.write(&path)?;
+        let embedded = Embedded::start(embedded::Settings {
+            port: self.port,
+            kubeconfig: &path,
+            speed: self.speed,
+            scenario,
+            recorder: Recorder::remembering(EVENTS_MAX),
+        })
+        .await?;
         let text = path.to_str().ok_or_else(|| Error::PathText { path: path.clone() })?;
-        let management = world.management().await.ok_or(Error::WorldEnded)?.map_err(Error::World)?;
         output::data(&format!("export KUBECONFIG={}", shell_word(text)))?;
-        output::note(&format!("A management cluster listens on {}. Ctrl-C ends it.", listener.url()));
+        output::note(&format!("A management cluster listens on {}. Ctrl-C ends it.", embedded.url));
         output::note("In another terminal, try: windlass create cluster my-tkc --wait");
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = serve(management, listener, async move {
+        let serving = embedded.serve(async move {
             // It never sends: it is dropped to stop.
             drop(stopped.await);
         });
         let exit = tokio::select! {
             biased;
-            () = serving => Exit::Done,
+            served = serving => served.map(|()| Exit::Done)?,
             () = interruption.twice(stop) => Exit::Interrupted,
-            () = world.ended() => return Err(Error::WorldEnded),
         };
         output::note("Stopped.");
         Ok(exit)
@@ -120,18 +111,20 @@ fn wall_now() -> Timestamp {
 }
 
 /// The two signals by which people and service managers end a command.
-struct Interruption {
+pub struct Interruption {
     interrupt: Signal,
     terminate: Signal,
 }
 
 impl Interruption {
-    fn listen() -> Result<Self, Error> {
+    /// From now on they are ours to deal with.
+    pub fn listen() -> Result<Self, Error> {
         let listen = |kind| signal(kind).map_err(Error::Signals);
         Ok(Self { interrupt: listen(SignalKind::interrupt())?, terminate: listen(SignalKind::terminate())? })
     }
 
-    async fn once(&mut self) {
+    /// Either of them.
+    pub async fn once(&mut self) {
         tokio::select! {
             biased;
             _ = self.interrupt.recv() => {}

@@ -1,6 +1,6 @@
 //! `windlass upgrade`: the one write by which an upgrade begins, or one after the other where it takes several.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Write as _};
+use std::io;
 
 use kube::api::{Patch, PatchParams};
 use serde::Serialize;
@@ -11,6 +11,7 @@ use windlass_api::name::ClusterName;
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_plan::resolve::Refusal;
 
+use crate::ask::{Answer, ask};
 use crate::client::{self, Connection, FIELD_MANAGER, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output::{self, Document, Format};
@@ -190,16 +191,13 @@ impl Upgrade {
     fn ask(&self, way: &Way) -> Result<(), Error> {
         let Way { from, to, hops } = way;
         let refused = |asked| Error::NotConfirmed { cluster: self.cluster.clone(), to: to.clone(), asked };
-        if !io::stdin().is_terminal() {
-            return Err(refused(false));
-        }
-        let mut stderr = io::stderr().lock();
         let steps = if hops.len() > 1 { format!(", by {} updates", hops.len()) } else { String::new() };
-        let question = write!(stderr, "Upgrade {} from {from} to {to}{steps}? [y/N] ", self.cluster);
-        let mut answer = String::new();
-        let read = question.and_then(|()| stderr.flush()).and_then(|()| io::stdin().lock().read_line(&mut answer));
-        read.map_err(Error::Terminal)?;
-        if matches!(answer.trim(), "y" | "Y" | "yes") { Ok(()) } else { Err(refused(true)) }
+        let question = format!("Upgrade {} from {from} to {to}{steps}?", self.cluster);
+        match ask(&question).map_err(Error::Terminal)? {
+            Answer::Yes => Ok(()),
+            Answer::No => Err(refused(true)),
+            Answer::NobodyThere => Err(refused(false)),
+        }
     }
 
     fn tell(&self, way: &Way, outcome: Outcome) -> Result<Exit, Failure> {

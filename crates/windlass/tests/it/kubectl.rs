@@ -78,6 +78,7 @@ topics![
     patch,
     refusals,
     rollout,
+    secrets["--speed", "600"],
     server_side_apply,
     upgrade["--speed", "600"],
     wait,

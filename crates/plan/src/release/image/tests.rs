@@ -1,4 +1,4 @@
-use serde_json::{Value, json};
+use serde_json::json;
 use windlass_api::label;
 
 use super::super::{addon_role, distribution_of};
@@ -102,6 +102,18 @@ fn a_malformed_image_is_refused_whole_and_the_key_is_named() {
     );
     let error = Release::from_image(&super::tests::image(&[])).unwrap_err();
     assert_eq!(error.to_string(), format!("{image} is no release: it has no annotation {}", annotation::DISTRIBUTION));
+}
+
+#[test]
+fn a_kind_that_the_version_has_no_more_is_refused() {
+    let policy = inline("{apiVersion: policy/v1beta1, kind: PodSecurityPolicy, metadata: {name: a}}");
+    assert!(release(&[("defaultpsp", &policy)]).is_ok());
+    let newer = DISTRIBUTION.replace("v1.16.7", "v1.25.7");
+    let key = format!("{}defaultpsp", annotation::ADDON_PREFIX);
+    let image = image(&[(annotation::DISTRIBUTION.name, &newer), (&key, &policy)]);
+    let refusal = Release::from_image(&image).unwrap_err().to_string();
+    let wanted = format!("{key} has a PodSecurityPolicy, a kind that v1.25.7+vmware.1 has not");
+    assert!(refusal.ends_with(&wanted), "{refusal}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use windlass_api::name::{ClusterSecret, Uid};
 use windlass_plan::check;
 use windlass_plan::gate;
 use windlass_plan::inventory::{Alarm, EtcdMember, Machine, MachineState, Milestone};
-use windlass_plan::roll::{Attempt, Next, Observed, Ownership, Preparation, RollInput, RollStep, next};
+use windlass_plan::roll::{Attempt, HandsOff, Next, Observed, Ownership, Preparation, RollInput, RollStep, next};
 use windlass_plan::step::Revision;
 
 use crate::sample::gates;
@@ -69,6 +69,7 @@ fn input(machines: &str, members: &str) -> RollInput {
     let observed = Observed {
         hands_off: None,
         machines: machines.split_whitespace().map(machine).collect(),
+        leaving: BTreeMap::new(),
         parts: BTreeMap::new(),
         etcd: Ok((1..).zip(members.split_whitespace()).map(member).collect()),
         certificates: ClusterSecret::CERTIFICATES.map(|secret| (secret, Ownership::Cluster)).into(),
@@ -76,7 +77,7 @@ fn input(machines: &str, members: &str) -> RollInput {
         endpoints: BTreeSet::new(),
     };
     let (began, now) = (Timestamp::UNIX_EPOCH, Timestamp::UNIX_EPOCH);
-    RollInput { attempt, observed, began, waiting: None, now, gates: gates() }
+    RollInput { attempt, observed, began, released: None, waiting: None, now, gates: gates() }
 }
 
 fn create() -> RollStep {
@@ -228,7 +229,7 @@ fn what_holds_the_whole_cluster_holds_every_step() {
     let mark = RollStep::Mark { machine: "a-6".parse().unwrap(), base: "a".parse().unwrap() };
     for step in [create(), mark] {
         let mut held = input("a-6 b-6 c-6", "a-6* b-6 c-6");
-        held.observed.hands_off = Some("paused".to_owned());
+        held.observed.hands_off = Some(HandsOff::Held { by: "paused".to_owned() });
         check_input(&held, &step, "the cluster is paused: paused");
         let mut marked = input("a-6 b-6 c-6", "a-6* b-6 c-6");
         marked.observed.machines[1].update = "5".parse().ok();

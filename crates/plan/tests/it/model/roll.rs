@@ -14,7 +14,8 @@ use windlass_api::version::facts;
 use windlass_plan::check::{self, Finding, Severity};
 use windlass_plan::gate::Gates;
 use windlass_plan::roll::{
-    Attempt, Next, Observed, Ownership, PartState, Parts as RealParts, Preparation, RollInput, RollStep, Waiting, next,
+    Attempt, HandsOff, Next, Observed, Ownership, PartState, Parts as RealParts, Preparation, RollInput, RollStep,
+    Waiting, next,
 };
 
 use super::environment::{Limits, attempt_failed};
@@ -138,6 +139,7 @@ fn input(
         },
         observed: observed(era, state, names),
         began: NOW - began_ago,
+        released: None,
         waiting,
         now: NOW,
         gates: gates.clone(),
@@ -167,8 +169,9 @@ fn observed(era: &Era, state: &State, names: Names) -> Observed {
         endpoints.insert(NodeName::new("gone").unwrap());
     }
     Observed {
-        hands_off: state.paused.then(|| "paused".to_owned()),
+        hands_off: state.paused.then(|| HandsOff::Held { by: "paused".to_owned() }),
         machines,
+        leaving: BTreeMap::new(),
         parts,
         etcd: if state.answers { Ok(seen::members(era, state, names)) } else { Err("no route to host".to_owned()) },
         certificates: secrets.map(|secret| (secret, Ownership::Cluster)).collect(),

@@ -157,6 +157,7 @@ impl Cluster {
             observed: Observed {
                 hands_off: None,
                 machines: self.machines.iter().map(|fake| fake.machine.clone()).collect(),
+                leaving: BTreeMap::new(),
                 parts: self.parts.clone(),
                 etcd: Ok(self.members.clone()),
                 certificates: self.certificates.clone(),
@@ -164,6 +165,7 @@ impl Cluster {
                 endpoints: self.endpoints.clone(),
             },
             began,
+            released: None,
             waiting,
             now: self.now,
             gates: Gates::all(),

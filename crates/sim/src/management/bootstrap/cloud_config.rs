@@ -69,7 +69,8 @@ pub(super) fn render(begin: &Begin<'_>) -> Result<String, Error> {
     let said = &begin.config.spec.rest;
     files.extend(said.get("files").and_then(Value::as_array).into_iter().flatten().map(|file| written(begin, file)));
     let body = yaml(begin, &around(said, &files, &command))?;
-    Ok(format!("#cloud-config\n{body}"))
+    // The first line makes cloud-init fill in templates, which people write for the names of nodes.
+    Ok(format!("## template: jinja\n#cloud-config\n\n{body}"))
 }
 
 /// A file that people ask for. What is in a Secret was looked up before.

@@ -57,3 +57,20 @@ fn names_are_cut_at_their_beginning_and_texts_escaped() {
     assert!(cut(&long).starts_with('…') && cut(&long).ends_with("-0-1"));
     assert_eq!(escaped("<a & \"b\">\u{7}"), "&lt;a &amp; &quot;b&quot;&gt; ");
 }
+
+#[test]
+fn letters_show_when_a_machine_comes_and_when_another_goes() {
+    let mut script = Script::running(1);
+    let before = script.recorder.writes();
+    script.upgrade(1);
+    let chart = script.recorder.timeline_since(before).chart(80);
+    let line = |name: &str| {
+        let found = chart.lines().find(|line| line.trim_start().starts_with(&format!("{name} ")));
+        found.unwrap_or_else(|| panic!("{name} has no line in\n{chart}"))
+    };
+    assert!(line("packages").contains('━'), "{chart}");
+    assert!(line("cp-0").contains('▓') && !line("cp-0").ends_with('█'), "{chart}");
+    assert!(line("cp-0-1").contains('░') && line("cp-0-1").ends_with('█'), "{chart}");
+    assert!(chart.lines().rev().skip(1).all(|line| line.chars().count() <= 80), "{chart}");
+    assert!(chart.lines().all(|line| line.trim_end() == line), "{chart}");
+}

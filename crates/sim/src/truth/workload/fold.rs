@@ -17,13 +17,15 @@ pub(super) type Told = Result<Vec<Fact>, serde_json::Error>;
 impl Cluster {
     pub(in crate::truth) fn fold_workload(&mut self, resource: &Arc<str>, change: &Change) -> Told {
         let workload = &mut self.workload;
+        if &**resource == "podsecuritypolicies.policy" {
+            workload.count_security_policy(change.kind);
+        }
         match &**resource {
             "nodes" => self.fold_node(change),
             "pods" => workload.fold_pod(change),
             "poddisruptionbudgets.policy" => workload.fold_budget(change),
             "volumeattachments.storage.k8s.io" => workload.fold_attachment(change),
             "customresourcedefinitions.apiextensions.k8s.io" => fold_definition(change),
-            "podsecuritypolicies.policy" => Ok(workload.count_security_policy(change.kind)),
             "configmaps" if is_kubeadm_config(change) => workload.fold_kubeadm_config(change),
             record::MEMBERS => workload.fold_member(change),
             record::MACHINES => workload.fold_power(change),
@@ -124,13 +126,12 @@ impl Workload {
         Ok(Vec::new())
     }
 
-    fn count_security_policy(&mut self, kind: ChangeKind) -> Vec<Fact> {
+    fn count_security_policy(&mut self, kind: ChangeKind) {
         match kind {
             ChangeKind::Added => self.security_policies += 1,
             ChangeKind::Deleted => self.security_policies = self.security_policies.saturating_sub(1),
             ChangeKind::Modified => {}
         }
-        Vec::new()
     }
 
     /// Takes note of the version, the kind of etcd, and the API servers that kubeadm would tell to those who join.
@@ -315,6 +316,10 @@ fn kind(resource: &str) -> &str {
         "configmaps" => "ConfigMap",
         "services" => "Service",
         "serviceaccounts" => "ServiceAccount",
+        "namespaces" => "Namespace",
+        "csidrivers.storage.k8s.io" => "CSIDriver",
+        "storageclasses.storage.k8s.io" => "StorageClass",
+        "podsecuritypolicies.policy" => "PodSecurityPolicy",
         "clusterroles.rbac.authorization.k8s.io" => "ClusterRole",
         "clusterrolebindings.rbac.authorization.k8s.io" => "ClusterRoleBinding",
         other => other,

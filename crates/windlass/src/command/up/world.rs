@@ -21,9 +21,6 @@ use super::doors::Listening;
 use super::keys::Authorities;
 use super::wall_now;
 
-/// How much of its story a World remembers that may run for days: the latest few hundred updates.
-const EVENTS_MAX: usize = 10_000;
-
 /// A World that runs. Dropping it stops it.
 pub struct Running {
     ready: oneshot::Receiver<Result<ApiServer, world::Error>>,
@@ -33,7 +30,13 @@ pub struct Running {
 
 impl Running {
     /// Starts it. Its time goes so many `times` as fast as ours; the times of the scenario are its own, from now on.
-    pub fn start(times: NonZeroU32, faults: Scenario, doors: Listening, keys: Authorities) -> io::Result<Self> {
+    pub fn start(
+        times: NonZeroU32,
+        faults: Scenario,
+        recorder: Recorder,
+        doors: Listening,
+        keys: Authorities,
+    ) -> io::Result<Self> {
         let (became_ready, ready) = oneshot::channel();
         let (alive, ended) = oneshot::channel();
         let (stop, stopped) = oneshot::channel::<()>();
@@ -43,7 +46,7 @@ impl Running {
         let body = move || {
             // Dropped when the thread ends, in whichever way: that is what it says.
             let _alive = alive;
-            run_paced(seed, now, times, |time| live(time, faults, doors, keys, became_ready, stopped))
+            run_paced(seed, now, times, |time| live(time, faults, recorder, (doors, keys), became_ready, stopped))
         };
         thread::Builder::new().name("windlass-world".into()).spawn(body)?;
         Ok(Self { ready, ended, _stop: stop })
@@ -64,14 +67,14 @@ impl Running {
 async fn live(
     time: Virtual,
     faults: Scenario,
-    doors: Listening,
-    keys: Authorities,
+    recorder: Recorder,
+    (doors, keys): (Listening, Authorities),
     ready: oneshot::Sender<Result<ApiServer, world::Error>>,
     stopped: oneshot::Receiver<()>,
 ) {
     let crashes = Crashes::none().or_of(&faults);
     let settings = world::Settings { clock: time.clock, seed: time.seed, durations: Durations::default(), faults };
-    let world = match World::recorded_by(settings, Recorder::remembering(EVENTS_MAX)).await {
+    let world = match World::recorded_by(settings, recorder).await {
         Ok(world) => world,
         Err(error) => {
             // Whoever waited is gone, or is told.

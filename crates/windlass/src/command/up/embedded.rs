@@ -1,0 +1,75 @@
+//! An embedded management cluster that listens: the World on its thread, a server on a port of this machine, and a kubeconfig.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::num::NonZeroU32;
+use std::path::Path;
+
+use tokio::runtime::Handle;
+use windlass_apiserver::ApiServer;
+use windlass_apiserver::listen::kubeconfig::Kubeconfig;
+use windlass_apiserver::listen::tls::Authority;
+use windlass_apiserver::listen::{Dated, Limits, Listener, serve};
+use windlass_sim::fault::Scenario;
+use windlass_sim::timeline::Recorder;
+
+use super::doors::Listening;
+use super::keys::Authorities;
+use super::world::Running;
+use super::{CLUSTER_NAME, Error, wall_now};
+
+/// A cluster that can be talked to as soon as it is [served](Self::serve).
+pub struct Embedded {
+    /// Where it listens.
+    pub url: String,
+    management: ApiServer,
+    listener: Listener,
+    world: Running,
+}
+
+/// What one is started with.
+pub struct Settings<'a> {
+    /// The port; 0 takes a free one.
+    pub port: u16,
+    /// Where the kubeconfig goes.
+    pub kubeconfig: &'a Path,
+    /// How many times as fast as ours its time goes.
+    pub speed: NonZeroU32,
+    /// What goes wrong in it.
+    pub scenario: Scenario,
+    /// Who remembers what happens in it.
+    pub recorder: Recorder,
+}
+
+impl Embedded {
+    /// Starts it, in a runtime with real sockets and real time.
+    pub async fn start(settings: Settings<'_>) -> Result<Self, Error> {
+        let authorities = Authorities::default();
+        let doors = Listening::new(Handle::current(), authorities.clone());
+        let Settings { port, kubeconfig: path, speed, scenario, recorder } = settings;
+        // It furnishes itself while the keys are made.
+        let mut world = Running::start(speed, scenario, recorder, doors, authorities).map_err(Error::Thread)?;
+        let authority = Authority::new(wall_now())?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let listener = Listener::bind(address, &authority, None, Limits::default()).await?;
+        let url = listener.url();
+        let kubeconfig = Kubeconfig {
+            name: CLUSTER_NAME,
+            server: &url,
+            authority_pem: authority.certificate_pem(),
+            credential: &authority.admin()?,
+        };
+        kubeconfig.write(path)?;
+        let management = world.management().await.ok_or(Error::WorldEnded)?.map_err(Error::World)?;
+        Ok(Self { url, management, listener, world })
+    }
+
+    /// Serves until `shutdown`; an error if the World ends before.
+    pub async fn serve(mut self, shutdown: impl Future<Output = ()>) -> Result<(), Error> {
+        let serving = serve(Dated(self.management), self.listener, shutdown);
+        tokio::select! {
+            biased;
+            () = serving => Ok(()),
+            () = self.world.ended() => Err(Error::WorldEnded),
+        }
+    }
+}

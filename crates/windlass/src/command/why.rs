@@ -1,0 +1,197 @@
+//! `windlass why`: what a cluster waits for, down to the object that everything hangs on, and the way out.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::Serialize;
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState, WaitingFor};
+use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
+use windlass_api::name::ClusterName;
+
+use crate::client::{self, Connection, Management};
+use crate::error::{Exit, Failure};
+use crate::output::{self, Document, Format};
+
+/// Say what a cluster waits for: the chain of reasons down to the cause, and what a person can do about it
+///
+/// Examples:
+///   windlass why my-tkc
+///   windlass why my-tkc -o json
+#[derive(clap::Args)]
+#[command(verbatim_doc_comment)]
+pub struct Why {
+    /// The cluster
+    cluster: ClusterName,
+    /// Write it as a document instead, for scripts
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Format>,
+    #[command(flatten)]
+    connection: Connection,
+}
+
+impl Why {
+    /// Reads what is on record, and tells it.
+    pub async fn run(self) -> Result<Exit, Failure> {
+        let management = self.connection.open().await?;
+        let cluster = management.cluster(&self.cluster).await?;
+        let update = update_of(&management, &cluster).await?;
+        let report = WhyReport::of(&self.cluster, &cluster, update.as_ref());
+        match self.output {
+            Some(format) => output::document(format, &Document::new("WhyReport", report))?,
+            None => output::data(&report.text(management.now()))?,
+        }
+        Ok(Exit::Done)
+    }
+}
+
+async fn update_of(
+    management: &Management,
+    cluster: &TanzuKubernetesCluster,
+) -> Result<Option<ClusterUpdate>, client::Error> {
+    let Some(name) = cluster.status.as_ref().and_then(|status| status.update.as_ref()) else { return Ok(None) };
+    let found = management.api::<ClusterUpdate>().get_opt(name).await;
+    found.map_err(client::Error::while_trying(&format!("read the update {name}")))
+}
+
+/// What a cluster waits for.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WhyReport {
+    cluster: String,
+    /// The whole in one word.
+    assessment: &'static str,
+    /// The update that waits, if one does.
+    update: Option<String>,
+    /// Why that update failed, if it did.
+    failure: Option<String>,
+    /// What is waited for, in the order in which a person would have to deal with it.
+    waits: Vec<WaitingFor>,
+}
+
+impl WhyReport {
+    fn of(name: &ClusterName, cluster: &TanzuKubernetesCluster, update: Option<&ClusterUpdate>) -> Self {
+        let status = cluster.status.clone().unwrap_or_default();
+        let unfinished = update.filter(|update| {
+            let state = update.status.as_ref().and_then(|status| status.state);
+            matches!(state, Some(UpdateState::Running | UpdateState::Failed))
+        });
+        let of_update = unfinished.and_then(|update| update.status.clone()).unwrap_or_default();
+        let mut waits = of_update.waiting_for;
+        // What stands in the status of the cluster itself comes first where the update says nothing of it.
+        let known = |wait: &WaitingFor| waits.iter().any(|known| known.message == wait.message);
+        let own: Vec<WaitingFor> = status.waits.into_iter().filter(|wait| !known(wait)).collect();
+        waits.splice(0..0, own);
+        if let (true, Some(message)) = (waits.is_empty(), status.waiting_for.filter(|text| !text.is_empty())) {
+            waits.push(WaitingFor { message, ..WaitingFor::default() });
+        }
+        Self {
+            cluster: name.to_string(),
+            assessment: status.phase.map_or("unknown", Phase::as_str),
+            update: unfinished.and_then(|update| update.metadata.name.clone()),
+            failure: of_update.failure,
+            waits,
+        }
+    }
+
+    fn text(&self, now: Timestamp) -> String {
+        let (cluster, word) = (&self.cluster, self.assessment.to_uppercase());
+        let mut sections = Vec::new();
+        if let Some(failure) = &self.failure {
+            sections.push(format!("{cluster}  {word}\n✖ the update failed: {failure}"));
+        }
+        if self.waits.is_empty() && sections.is_empty() {
+            return format!("{cluster}  {word}\n✔ it waits for nothing");
+        }
+        if sections.is_empty() {
+            sections.push(format!("{cluster}  {word}"));
+        }
+        sections.extend(self.waits.iter().map(|wait| chain(wait, now)));
+        sections.join("\n\n")
+    }
+}
+
+/// One thing that is waited for, and what is behind it.
+fn chain(wait: &WaitingFor, now: Timestamp) -> String {
+    let stage = if wait.stage.is_empty() { String::new() } else { format!("{}: ", wait.stage) };
+    let since = wait.since.as_deref().and_then(|since| since.parse::<Timestamp>().ok());
+    let since = since.map(|since| now.duration_since(since).max(SignedDuration::ZERO));
+    let since = since.map(|since| format!(" ({} so far)", output::took(since))).unwrap_or_default();
+    let object = if wait.object.is_empty() { String::new() } else { format!("{}: ", wait.object) };
+    let mut lines = vec![format!("… {stage}{object}{}{since}", wait.message)];
+    for (depth, link) in wait.because.iter().enumerate() {
+        let cause = if depth + 1 == wait.because.len() { "  <- cause" } else { "" };
+        lines.push(format!("{}└─ {link}{cause}", " ".repeat(2 + 3 * depth)));
+    }
+    lines.extend(wait.deadline.iter().map(|deadline| format!("  until: {deadline}")));
+    lines.extend(wait.way_out.iter().map(|way_out| format!("  way out: {way_out}")));
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(status: &serde_json::Value, update: Option<&serde_json::Value>, expected: &str) {
+        let machines = json!({"count": 1, "class": "small", "storageClass": "fast"});
+        let cluster = json!({
+            "apiVersion": "run.tanzu.vmware.com/v1alpha1",
+            "kind": "TanzuKubernetesCluster",
+            "metadata": {"name": "my-tkc"},
+            "spec": {"distribution": {}, "topology": {"controlPlane": machines, "workers": machines}},
+            "status": status,
+        });
+        let update = update.map(|status| {
+            let end = json!({"distribution": "", "kubernetes": "", "controlPlane": machines, "workers": machines});
+            serde_json::from_value(json!({
+                "apiVersion": "windlass.dev/v1alpha1",
+                "kind": "ClusterUpdate",
+                "metadata": {"name": "my-tkc-1"},
+                "spec": {"cluster": "my-tkc", "ordinal": 1, "id": "7", "from": end, "to": end, "envelopeDigest": ""},
+                "status": status,
+            }))
+            .unwrap()
+        });
+        let report =
+            WhyReport::of(&"my-tkc".parse().unwrap(), &serde_json::from_value(cluster).unwrap(), update.as_ref());
+        assert_eq!(report.text("2026-05-04T10:09:00Z".parse().unwrap()), expected);
+    }
+
+    #[test]
+    fn reasons_are_told_down_to_the_cause() {
+        let wait = json!({"stage": "workers", "reason": "PoolRolling", "object": "MachineDeployment/w",
+            "message": "1 of 3 machines are as they should be", "since": "2026-05-04T10:00:00Z", "wayOut": "lift it",
+            "because": ["Machine/w-2 is draining", "PodDisruptionBudget/web allows none"]});
+        check(
+            &json!({"phase": "updating"}),
+            Some(&json!({"state": "Running", "waitingFor": [wait]})),
+            "\
+my-tkc  UPDATING
+
+… workers: MachineDeployment/w: 1 of 3 machines are as they should be (9m so far)
+  └─ Machine/w-2 is draining
+     └─ PodDisruptionBudget/web allows none  <- cause
+  way out: lift it",
+        );
+    }
+
+    #[test]
+    fn a_failure_is_told_before_what_is_waited_for() {
+        check(
+            &json!({"phase": "updateFailed"}),
+            Some(&json!({"state": "Failed", "failure": "the Job gave up"})),
+            "my-tkc  UPDATEFAILED\n✖ the update failed: the Job gave up",
+        );
+    }
+
+    #[test]
+    fn without_an_update_the_cluster_itself_says_what_it_waits_for() {
+        let waits = json!([{"stage": "", "reason": "SecretLost", "object": "Secret/my-tkc-ca", "message": "it is gone"}]);
+        check(
+            &json!({"phase": "running", "waits": waits}),
+            Some(&json!({"state": "Succeeded"})),
+            "my-tkc  RUNNING\n\n… Secret/my-tkc-ca: it is gone",
+        );
+        check(&json!({"phase": "creating", "waitingFor": "a machine"}), None, "my-tkc  CREATING\n\n… a machine");
+        check(&json!({"phase": "running"}), None, "my-tkc  RUNNING\n✔ it waits for nothing");
+    }
+}

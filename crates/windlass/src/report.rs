@@ -1,0 +1,260 @@
+//! How a cluster is doing, from the objects that say so: what `status` shows, and what is drawn while somebody waits.
+
+mod collect;
+mod progress;
+mod text;
+
+use jiff::{SignedDuration, Timestamp};
+use kube::ResourceExt as _;
+use serde::Serialize;
+use windlass_api::kind::cluster_api::Machine;
+use windlass_api::kind::cluster_update::{ClusterUpdate, StageRecord, UpdateState, WaitingFor};
+use windlass_api::kind::tanzu::{AddonStatus, Phase, TanzuKubernetesCluster};
+use windlass_api::kind::{condition, is_true};
+use windlass_api::label;
+use windlass_plan::step::Stage;
+
+pub use self::collect::read;
+pub use self::progress::Count;
+
+/// The role of machines of a control plane, as it is shown.
+pub const CONTROL_PLANE: &str = "control-plane";
+
+/// How a cluster is doing.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    pub cluster: String,
+    pub namespace: String,
+    /// The whole in one word.
+    pub assessment: &'static str,
+    /// What it is asked to be.
+    pub release: Option<String>,
+    /// What all of its machines are.
+    pub running: Option<String>,
+    pub waiting_for: Option<String>,
+    pub update: Option<UpdateReport>,
+    pub machines: Vec<MachineReport>,
+    pub addons: Vec<AddonStatus>,
+}
+
+/// The update that runs, or ran last.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpdateReport {
+    pub name: String,
+    /// What tells it from all others; its Job and its machines have it in their names.
+    pub id: String,
+    pub state: Option<UpdateState>,
+    pub from: String,
+    pub to: String,
+    pub envelope_digest: String,
+    /// How long it took, or has taken so far.
+    pub seconds: Option<i64>,
+    pub stages: Vec<StageReport>,
+    pub failure: Option<String>,
+}
+
+/// A stage of an update.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StageReport {
+    pub stage: Stage,
+    pub state: StageWord,
+    /// How much of it there is to do, and is done; nothing where the update does not touch it.
+    pub progress: Option<Count>,
+    /// How long it took, or has taken so far.
+    pub seconds: Option<i64>,
+    pub waiting_for: Vec<WaitingFor>,
+}
+
+/// A stage in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StageWord {
+    Done,
+    Failed,
+    Waiting,
+    Running,
+    NotBegun,
+    /// It has nothing to do in this update.
+    Untouched,
+}
+
+/// A machine of the cluster.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MachineReport {
+    pub name: String,
+    /// `control-plane`, or the deployment that it belongs to.
+    pub role: String,
+    pub version: Option<String>,
+    pub phase: Option<String>,
+    pub ready: bool,
+    pub node: Option<String>,
+    pub message: Option<String>,
+}
+
+impl Report {
+    /// Out of the objects, at a time by the clock of the server that has them.
+    pub fn of(
+        cluster: &TanzuKubernetesCluster,
+        update: Option<&ClusterUpdate>,
+        machines: &[Machine],
+        now: Timestamp,
+    ) -> Self {
+        let status = cluster.status.clone().unwrap_or_default();
+        let update = update.map(|update| UpdateReport::of(update, &status.addons, machines, now));
+        let mut machines: Vec<MachineReport> = machines.iter().map(MachineReport::of).collect();
+        machines.sort_by(|a, b| a.place().cmp(&b.place()));
+        Self {
+            cluster: cluster.name_any(),
+            namespace: cluster.namespace().unwrap_or_default(),
+            assessment: status.phase.map_or("unknown", Phase::as_str),
+            release: cluster.spec.distribution.full_version.clone(),
+            running: status.version,
+            waiting_for: status.waiting_for.filter(|text| !text.is_empty()),
+            update,
+            machines,
+            addons: status.addons.into_values().collect(),
+        }
+    }
+
+    /// The update, while it goes on.
+    pub fn running_update(&self) -> Option<&UpdateReport> {
+        self.update.as_ref().filter(|update| update.state == Some(UpdateState::Running))
+    }
+}
+
+impl UpdateReport {
+    fn of(
+        update: &ClusterUpdate,
+        addons: &std::collections::BTreeMap<String, AddonStatus>,
+        machines: &[Machine],
+        now: Timestamp,
+    ) -> Self {
+        let status = update.status.clone().unwrap_or_default();
+        let stages = Stage::ALL.map(|stage| {
+            let record = status.stages.iter().find(|record| record.stage == stage.as_str());
+            let waiting = status.waiting_for.iter().filter(|waiting| waiting.stage == stage.as_str()).cloned();
+            let progress = progress::of(stage, update, addons, machines);
+            StageReport::of(stage, record, waiting.collect(), status.state, progress, now)
+        });
+        let started = time(status.started_at.as_deref());
+        let finished = time(status.finished_at.as_deref()).unwrap_or(now);
+        Self {
+            name: update.name_any(),
+            id: update.spec.id.clone(),
+            state: status.state,
+            from: update.spec.from.distribution.clone(),
+            to: update.spec.to.distribution.clone(),
+            envelope_digest: update.spec.envelope_digest.clone(),
+            seconds: started.map(|started| seconds(started, finished)),
+            stages: stages.into(),
+            failure: status.failure,
+        }
+    }
+}
+
+impl StageReport {
+    fn of(
+        which: Stage,
+        record: Option<&StageRecord>,
+        waiting_for: Vec<WaitingFor>,
+        update: Option<UpdateState>,
+        progress: Option<Count>,
+        now: Timestamp,
+    ) -> Self {
+        let started = record.and_then(|record| time(record.started_at.as_deref()));
+        let finished = record.and_then(|record| time(record.finished_at.as_deref()));
+        let state = match (started, finished, update) {
+            _ if progress.is_none() && started.is_none() && waiting_for.is_empty() => StageWord::Untouched,
+            (_, Some(_), _) | (_, _, Some(UpdateState::Succeeded)) => StageWord::Done,
+            (Some(_), None, Some(UpdateState::Failed)) => StageWord::Failed,
+            (None, None, Some(UpdateState::Failed)) => StageWord::NotBegun,
+            (None, None, _) if waiting_for.is_empty() => StageWord::NotBegun,
+            _ if !waiting_for.is_empty() => StageWord::Waiting,
+            _ => StageWord::Running,
+        };
+        let seconds = started.map(|started| seconds(started, finished.unwrap_or(now)));
+        Self { stage: which, state, progress, seconds, waiting_for }
+    }
+}
+
+impl StageWord {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Waiting => "waiting",
+            Self::Running => "running",
+            Self::NotBegun => "not begun",
+            Self::Untouched => "untouched",
+        }
+    }
+
+    /// What stands before the word, so that a glance is enough.
+    pub fn sign(self) -> char {
+        match self {
+            Self::Done => '✔',
+            Self::Failed => '✖',
+            Self::Waiting => '…',
+            Self::Running => '▶',
+            Self::NotBegun => '·',
+            Self::Untouched => '=',
+        }
+    }
+}
+
+impl MachineReport {
+    fn of(machine: &Machine) -> Self {
+        let status = machine.status.clone().unwrap_or_default();
+        let role = if is_control_plane(machine) {
+            CONTROL_PLANE.to_owned()
+        } else {
+            machine.labels().get(label::DEPLOYMENT_NAME.name).cloned().unwrap_or_default()
+        };
+        let ready = is_true(&status.conditions, "Ready");
+        let why = condition(&status.conditions, "Ready").filter(|_| !ready).map(|ready| ready.message.clone());
+        Self {
+            name: machine.name_any(),
+            role,
+            version: machine.spec.version.clone(),
+            phase: status.phase,
+            ready,
+            node: status.node_ref.map(|node| node.name),
+            message: why.filter(|text| !text.is_empty()),
+        }
+    }
+
+    /// The control plane first, then pool by pool.
+    fn place(&self) -> (bool, &str, &str) {
+        (self.role != CONTROL_PLANE, &self.role, &self.name)
+    }
+
+    /// Whether it is ready, and if not, why not.
+    pub fn readiness(&self) -> String {
+        match (self.ready, &self.message) {
+            (true, _) => "yes".to_owned(),
+            (false, None) => "no".to_owned(),
+            (false, Some(why)) => format!("no: {why}"),
+        }
+    }
+}
+
+fn is_control_plane(machine: &Machine) -> bool {
+    label::CONTROL_PLANE.is_in(machine.labels())
+}
+
+fn time(text: Option<&str>) -> Option<Timestamp> {
+    text?.parse().ok()
+}
+
+/// Never less than nothing: clocks differ.
+fn seconds(from: Timestamp, to: Timestamp) -> i64 {
+    to.duration_since(from).max(SignedDuration::ZERO).as_secs()
+}
+
+#[cfg(test)]
+mod tests;
