@@ -20,6 +20,9 @@ const BACKOFF_LIMIT: u32 = 3;
 
 const IMAGE: &str = concat!("windlass:", env!("CARGO_PKG_VERSION"));
 
+/// Whom its processes run as, as the image has it.
+const USER: u32 = 1000;
+
 /// The Job of an update.
 pub fn job(scope: &Scope<'_>) -> Value {
     let id = &scope.target.cluster;
@@ -46,9 +49,12 @@ pub fn job(scope: &Scope<'_>) -> Value {
                 "metadata": { "labels": labels, "annotations": annotations },
                 "spec": {
                     "restartPolicy": "Never",
+                    "securityContext": { "runAsGroup": USER, "runAsUser": USER },
+                    "tolerations": tolerations(),
                     "containers": [{
                         "name": "upgrade",
                         "image": IMAGE,
+                        "imagePullPolicy": "IfNotPresent",
                         "command": ["windlass", "control-plane", "upgrade"],
                         "args": arguments(scope),
                         "env": environment(),
@@ -57,6 +63,15 @@ pub fn job(scope: &Scope<'_>) -> Value {
             },
         },
     })
+}
+
+/// It may run beside the control plane of the management cluster, however old that is.
+fn tolerations() -> Value {
+    json!([
+        { "effect": "NoSchedule", "key": "kubeadmNode", "operator": "Equal", "value": "master" },
+        { "effect": "NoSchedule", "key": label::NODE_MASTER.name, "operator": "Exists" },
+        { "effect": "NoSchedule", "key": label::NODE_CONTROL_PLANE.name, "operator": "Exists" },
+    ])
 }
 
 fn arguments(scope: &Scope<'_>) -> [String; 7] {
