@@ -1,13 +1,16 @@
 //! What the second opinion finds in plans that no planner of ours would make.
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use windlass_plan::check::{Severity, check};
+use windlass_plan::gate::{Gate, Gates};
 use windlass_plan::inventory::{AddonObject, Workload};
 use windlass_plan::planner::{Planned, plan};
 use windlass_plan::step::{Action, Place, Stage, Step};
 
 use crate::fake::Fake;
 use crate::gates::{AT_THE_JOB, AT_THE_PACKAGES, AT_THE_POOL};
+use crate::story::running_cluster;
 
 /// The plan is well until it is tampered with, and then this is found, which stops it.
 fn check_tampered(fake: &Fake, tamper: impl Fn(&mut Planned), id: &str) {
@@ -100,6 +103,27 @@ fn deleting_what_is_not_ours_is_found_out() {
 fn what_was_not_agreed_on_is_found_out() {
     let elsewhere = |planned: &mut Planned| planned.steps[0].role = "control-plane/9/Machine".to_owned();
     check_tampered(&AT_THE_JOB, elsewhere, "P1");
+}
+
+#[test]
+fn machines_that_are_touched_beside_a_pool_that_gave_up_are_found_out() {
+    let before = plan(&AT_THE_JOB.input()).steps;
+    let mut fake = AT_THE_JOB.clone();
+    fake.inventory.as_of = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
+    let pool = fake.inventory.pools.values_mut().next().unwrap();
+    (pool.progress.available, pool.moved_at) = (0, Some(Timestamp::UNIX_EPOCH));
+    check_tampered(&fake, |planned| planned.steps.clone_from(&before), "C5");
+}
+
+#[test]
+fn an_update_that_nobody_asked_for_is_found_out() {
+    let mut fake = running_cluster(1, 1);
+    fake.target.defaults.node_registration = [("imagePullPolicy".to_owned(), "Always".to_owned())].into();
+    let mut unguarded = fake.clone();
+    unguarded.gates = Gates::without(&[Gate::Consent]);
+    let record = plan(&unguarded.input()).record;
+    assert!(record.is_some());
+    check_tampered(&fake, |planned| planned.record.clone_from(&record), "P2");
 }
 
 #[test]

@@ -77,7 +77,8 @@ fn a_newer_windlass_waits_for_consent_and_rolls_then() {
         until(&world, "updated", |world| update(world).state == Some(UpdateState::Succeeded)).await;
         until(&world, "running", |world| status(world).phase == Some(Phase::Running)).await;
         let after = machines(&world).await;
-        assert!(after.iter().any(|uid| !before.contains(uid)), "{before:?} {after:?}");
+        let all_are_new = after.iter().all(|uid| !before.contains(uid));
+        assert!(all_are_new && after.len() == before.len(), "of control plane and pool: {before:?} {after:?}");
     });
     assert_eq!(status(&end).version.as_deref(), Some(FROM));
     assert_eq!(pending(&end), None);
