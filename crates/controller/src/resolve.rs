@@ -136,7 +136,7 @@ fn images_in_use(ctx: &Context, key: &Key) -> BTreeSet<String> {
     let template = |pool: &str| ctx.caches.machine_templates.get(&Key::namespaced(namespace, pool));
     let workers = pools.filter_map(|pool| template(&pool.spec.template.spec.infrastructure_ref.name));
     let workers = workers.map(|template| template.spec.template.spec.image_name.clone());
-    let control_plane = ctx.memory.machines(key).into_values().map(|machine| machine.image_name);
+    let control_plane = ctx.memory.machines(key).into_values().map(|machine| machine.infrastructure.image_name);
     workers.chain(control_plane).collect()
 }
 

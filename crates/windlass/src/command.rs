@@ -15,6 +15,7 @@ mod status;
 mod up;
 mod update;
 mod upgrade;
+mod why;
 
 use std::io;
 
@@ -30,6 +31,7 @@ pub enum Command {
     Get(get::Get),
     Describe(describe::Describe),
     Status(status::Status),
+    Why(why::Why),
     Plan(plan::Plan),
     Rehearse(rehearse::Rehearse),
     Upgrade(upgrade::Upgrade),
@@ -53,6 +55,7 @@ impl Command {
             Self::Get(get) => block_on(get.run()),
             Self::Describe(describe) => block_on(describe.run()),
             Self::Status(status) => block_on(status.run()),
+            Self::Why(why) => block_on(why.run()),
             Self::Plan(plan) => plan.run(),
             Self::Rehearse(rehearse) => rehearse.run(),
             Self::Upgrade(upgrade) => upgrade.run(),

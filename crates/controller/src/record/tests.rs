@@ -292,6 +292,7 @@ fn update_record(planned: &Planned) -> UpdateRecord {
 
 fn machine(name: &str, base: &str, state: MachineState) -> Machine {
     Machine {
+        registration: None,
         name: name.parse().unwrap(),
         revision: Revision { uid: "u".parse().unwrap(), resource_version: "1".into() },
         base: Some(base.parse().unwrap()),

@@ -51,7 +51,7 @@ fn check(workload: impl FnOnce(&Target) -> Workload, failed: bool, before: (Addo
         last_error_message: None,
     };
     status.addons.insert("csi".to_owned(), known);
-    let recorded = Recorded { input: &input, planned: &planned, findings: &[], executed: &executed };
+    let recorded = Recorded { input: &input, planned: &planned, findings: &[], executed: &executed, attempts: &[] };
     let said = addons(&status, &recorded);
     let AddonStatus { status, version, last_error_message, .. } = &said["csi"];
     let message = last_error_message.as_ref().map(|message| format!(": {message}")).unwrap_or_default();
@@ -94,7 +94,7 @@ fn no_add_on_is_applied_whose_record_could_not_be_written() {
     let role = "addons/applied".to_owned();
     let failure = StepFailure { stage: Stage::Packages, role, error: WriteError::NoWorkload };
     let executed = Executed { failures: vec![failure], ..Executed::default() };
-    let recorded = Recorded { input: &input, planned: &planned, findings: &[], executed: &executed };
+    let recorded = Recorded { input: &input, planned: &planned, findings: &[], executed: &executed, attempts: &[] };
     let said = addons(&TanzuKubernetesClusterStatus::default(), &recorded);
     assert!(said.values().all(|addon| addon.status == AddonPhase::Error), "{said:?}");
 }
