@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_refused_without_showing_it() {
-        check("#cloud-config\nwrite_files:\n- path: [CANARY\n", Err("it is no cloud-config: line 4 cannot be read"));
+        check("#cloud-config\nwrite_files:\n- path: [CANARY\n", Err("it is no cloud-config: line 3 cannot be read"));
         check("CANARY", Err("it is no cloud-config: line 1 cannot be read"));
         check(
             "#cloud-config\nwrite_files:\n- {path: /etc/kubernetes/pki/ca.key, encoding: gz+b64, content: CANARY}\n",
