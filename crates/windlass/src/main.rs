@@ -13,8 +13,8 @@ mod scenario;
 mod snapshot;
 mod state;
 mod wait;
-mod watch;
 mod wanted;
+mod watch;
 mod way;
 
 use std::process::ExitCode;

@@ -12,6 +12,7 @@ mod late_role;
 mod matrix;
 mod releases;
 mod sameness;
+mod seed_002;
 mod snapshots;
 mod start;
 mod walk;
