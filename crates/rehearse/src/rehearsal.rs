@@ -33,6 +33,9 @@ use ask::{Answer, Ask};
 
 pub use wish::{Setting, SettingError, Wish};
 
+/// By when the controllers have noticed what happened to a cluster.
+const NOTICED: Duration = Duration::from_secs(60);
+
 /// What to rehearse.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -91,11 +94,12 @@ impl Request {
         words.join(" ")
     }
 
-    /// From when on nothing new comes out of the scenario: no end is one before.
+    /// From when on nothing new comes out of the scenario, and what came last has been noticed: no end is one before.
     fn scenario_has_begun(&self) -> Duration {
         let faults = self.faults.faults.iter().map(|injection| injection.when.after);
         let actions = self.faults.actions.iter().map(|scheduled| scheduled.at);
-        faults.chain(actions).map(|span| span.0).max().unwrap_or_default().min(self.deadline)
+        let last = faults.chain(actions).map(|span| span.0 + NOTICED).max();
+        last.unwrap_or_default().min(self.deadline)
     }
 }
 

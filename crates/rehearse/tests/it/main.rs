@@ -15,6 +15,7 @@ mod matrix;
 mod play;
 mod releases;
 mod sameness;
+mod seed_002;
 mod snapshots;
 mod start;
 mod walk;
