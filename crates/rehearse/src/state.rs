@@ -16,6 +16,9 @@ use windlass_apiserver::kind::store_name;
 use windlass_apiserver::store::Range;
 use windlass_sim::world::World;
 
+/// What a `ClusterUpdate` remembers of how it came about.
+const HISTORY: [&str; 2] = ["steps", "attempts"];
+
 /// Resources that say how something came to be, or are the same in every World.
 const LEFT_OUT: [&str; 4] =
     ["events", "events.events.k8s.io", "customresourcedefinitions.apiextensions.k8s.io", windlass_sim::log::LOGS];
@@ -139,6 +142,12 @@ fn normalise(object: &mut Value, drawn: bool, names: &BTreeMap<String, String>) 
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         let left_out = |field: &str| METADATA_LEFT_OUT.contains(&field) || drawn && field == "name";
         metadata.retain(|field, _| !left_out(field));
+    }
+    // What was tried on the way to an end is no part of it: who crashes tries again, and what it did last it did not write down.
+    if object["kind"] == "ClusterUpdate"
+        && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
+    {
+        status.retain(|field, _| !HISTORY.contains(&field.as_str()));
     }
     walk(object, names);
 }
