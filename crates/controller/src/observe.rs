@@ -11,7 +11,7 @@ pub(crate) mod workload;
 use windlass_api::annotation;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::{ClusterName, Namespace, NamespacedName, ObjectName};
-use windlass_plan::inventory::{ClusterState, Gap, Inventory, Workload};
+use windlass_plan::inventory::{ClusterState, Gap, Inventory, Machine, Workload};
 use windlass_plan::target::Target;
 use windlass_runtime::key::Key;
 
@@ -82,12 +82,13 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         ClusterState::Absent => secrets::Found::default(),
         ClusterState::Present { uid, .. } => secrets::find(ctx, &subject, uid, &mut gaps).await,
     };
-    let (workload, connection) = match &cluster {
+    let (mut workload, connection) = match &cluster {
         ClusterState::Present { initialized: true, .. } => {
             workload::observe(ctx, &subject, target, secrets.kubeconfig.as_deref(), &mut gaps).await
         }
         ClusterState::Present { .. } | ClusterState::Absent => (Workload::NotYet, None),
     };
+    know_by_machines(&mut workload, &machines);
     let inventory = Inventory {
         as_of: ctx.access.clock.now(),
         cluster,
@@ -101,4 +102,13 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         consent: tkc.metadata.annotations.as_ref().and_then(|all| all.get(annotation::ACCEPTED_DEFAULTS.name)).cloned(),
     };
     Observed { inventory, workload: connection }
+}
+
+/// A node is one of the control plane also by its machine: the label of its role comes only after it has registered, and may
+/// never come.
+fn know_by_machines(workload: &mut Workload, machines: &[Machine]) {
+    let Workload::Reachable { nodes, .. } = workload else { return };
+    for node in nodes {
+        node.control_plane |= machines.iter().any(|machine| machine.node() == node.name.as_str());
+    }
 }

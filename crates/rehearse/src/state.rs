@@ -110,6 +110,13 @@ fn objects(place: &str, server: &ApiServer) -> Vec<Found> {
             let mut object = entry.to_value("", "");
             match (&**resource, owner(&object)) {
                 ("pods", Some(("Job", _))) => continue,
+                // What was tried on the way to an end is no part of it: who crashes tries again, and does not write down what
+                // it did last.
+                ("clusterupdates.windlass.dev", _) => {
+                    if let Some(status) = object["status"].as_object_mut() {
+                        status.retain(|field, _| !HISTORY.contains(&field.as_str()));
+                    }
+                }
                 ("jobs.batch", _) => drop(object["status"].as_object_mut().map(|status| status.remove("failed"))),
                 _ => {}
             }
@@ -142,12 +149,6 @@ fn normalise(object: &mut Value, drawn: bool, names: &BTreeMap<String, String>) 
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         let left_out = |field: &str| METADATA_LEFT_OUT.contains(&field) || drawn && field == "name";
         metadata.retain(|field, _| !left_out(field));
-    }
-    // What was tried on the way to an end is no part of it: who crashes tries again, and what it did last it did not write down.
-    if object["kind"] == "ClusterUpdate"
-        && let Some(status) = object.get_mut("status").and_then(Value::as_object_mut)
-    {
-        status.retain(|field, _| !HISTORY.contains(&field.as_str()));
     }
     walk(object, names);
 }

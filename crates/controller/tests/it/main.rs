@@ -5,7 +5,7 @@
 mod admission;
 mod cluster;
 mod execute;
-mod recovery;
 mod metrics;
+mod recovery;
 mod upgrader;
 mod world;

@@ -4,10 +4,17 @@
 use k8s_openapi::api::batch::v1::Job;
 use windlass_apiserver::store::Range;
 use windlass_rehearse::crash::Crashes;
-use windlass_rehearse::rehearsal::{self, Ended, Request, Verdict};
+use windlass_rehearse::rehearsal::{self, Ended, Request, Verdict, Wish};
 use windlass_sim::fault::Scenario;
 
 use crate::start::{self, SEED, TO, founded, later, manifest};
+
+const JOB_DELETED: &str = "
+name: somebody deletes the Job that gave up
+actions:
+- at: 1m
+  action: {do: delete, apiVersion: batch/v1, kind: Job, name: 'vmware-system-tkg/update-*'}
+";
 
 const EXAMPLE: &str = include_str!("../../../../deploy/examples/late-role.yaml");
 
@@ -50,4 +57,16 @@ fn a_late_role_costs_three_attempts_or_all_four_and_never_the_creation() {
     // What an update that gave up has made stays, and is nobody's exception any more.
     assert!(ended.rehearsal.violations.iter().all(|it| ["V1", "V4", "V5"].contains(&&*it.violation.id)), "{text}");
     assert_eq!(counters(&ended), (4, 0), "{text}");
+
+    // The Job is deleted, and nodes get their labels again: the same update goes on with what is there.
+    let request = Request {
+        ask: Wish::Nothing,
+        faults: Scenario::from_yaml(JOB_DELETED).unwrap(),
+        at: ended.world.settings().clock.now(),
+        ..Request::new("default/my-tkc-2".parse().unwrap(), TO, SEED, founded())
+    };
+    let ended = rehearsal::hold(&ended.world, &request, Crashes::none()).unwrap();
+    let text = ended.rehearsal.text();
+    assert_eq!(ended.rehearsal.verdict, Verdict::Reached { distribution: TO.into() }, "{text}");
+    assert_eq!(counters(&ended), (0, 1), "{text}");
 }

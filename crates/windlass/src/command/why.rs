@@ -116,13 +116,21 @@ fn chain(wait: &WaitingFor, now: Timestamp) -> String {
     let since = since.map(|since| format!(" ({} so far)", output::took(since))).unwrap_or_default();
     let object = if wait.object.is_empty() { String::new() } else { format!("{}: ", wait.object) };
     let mut lines = vec![format!("… {stage}{object}{}{since}", wait.message)];
-    for (depth, link) in wait.because.iter().enumerate() {
-        let cause = if depth + 1 == wait.because.len() { "  <- cause" } else { "" };
+    let reasons = reasons(wait);
+    for (depth, link) in reasons.iter().enumerate() {
+        let cause = if depth + 1 == reasons.len() { "  <- cause" } else { "" };
         lines.push(format!("{}└─ {link}{cause}", " ".repeat(2 + 3 * depth)));
     }
     lines.extend(wait.deadline.iter().map(|deadline| format!("  until: {deadline}")));
     lines.extend(wait.way_out.iter().map(|way_out| format!("  way out: {way_out}")));
     lines.join("\n")
+}
+
+/// The reasons behind it. The last one has the way out in it, which is told by itself.
+fn reasons(wait: &WaitingFor) -> Vec<&str> {
+    let way_out = wait.way_out.as_deref().map(|way_out| format!("; {way_out}")).unwrap_or_default();
+    let links = wait.because.iter().map(|link| link.strip_suffix(&way_out).unwrap_or(link));
+    links.filter(|link| *link != wait.message).collect()
 }
 
 #[cfg(test)]
@@ -160,7 +168,7 @@ mod tests {
     fn reasons_are_told_down_to_the_cause() {
         let wait = json!({"stage": "workers", "reason": "PoolRolling", "object": "MachineDeployment/w",
             "message": "1 of 3 machines are as they should be", "since": "2026-05-04T10:00:00Z", "wayOut": "lift it",
-            "because": ["Machine/w-2 is draining", "PodDisruptionBudget/web allows none"]});
+            "because": ["Machine/w-2 is draining", "PodDisruptionBudget/web allows none; lift it"]});
         check(
             &json!({"phase": "updating"}),
             Some(&json!({"state": "Running", "waitingFor": [wait]})),
@@ -185,7 +193,8 @@ my-tkc  UPDATING
 
     #[test]
     fn without_an_update_the_cluster_itself_says_what_it_waits_for() {
-        let waits = json!([{"stage": "", "reason": "SecretLost", "object": "Secret/my-tkc-ca", "message": "it is gone"}]);
+        let waits =
+            json!([{"stage": "", "reason": "SecretLost", "object": "Secret/my-tkc-ca", "message": "it is gone"}]);
         check(
             &json!({"phase": "running", "waits": waits}),
             Some(&json!({"state": "Succeeded"})),

@@ -4,7 +4,7 @@
 //! - `WINDLASS_TRANSCRIPTS_ON=<kubeconfig>` runs them on another server, which should be a fresh one for each topic
 //!   (`cargo test -p windlass --test it kubectl::apply`). What differs from a real kube-apiserver is ours to explain.
 
-mod mask;
+pub mod mask;
 mod script;
 
 use std::ffi::OsString;
@@ -31,10 +31,17 @@ const WITHOUT_KUBECTL: &str = "cli";
 /// No command of a transcript should need a tenth of it, on a busy machine.
 const COMMAND_LIMIT: Duration = Duration::from_secs(60);
 
+/// The topic whose commands are for `bash`: they use what `sh` does not have, and variables.
+const WITH_BASH: &str = "seed_002";
+/// What is kept from one command to the next where there is a `bash`.
+const VARIABLES: &str = "PATCH UPDATE MACHINE";
+/// Attempts of an upgrade that fail.
+const LATE_ROLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/examples/late-role.yaml");
+
 /// One test for each topic, so that one can be asked for; and one that no file is forgotten. In brackets: how the server of
 /// the topic is started.
 macro_rules! topics {
-    ($($topic:ident $([$($argument:literal),*])?),* $(,)?) => {
+    ($($topic:ident $([$($argument:expr),*])?),* $(,)?) => {
         $(
             #[test]
             fn $topic() {
@@ -80,6 +87,7 @@ topics![
     retry["--speed", "600"],
     rollout,
     secrets["--speed", "600"],
+    seed_002["--speed", "600", "--scenario", LATE_ROLE],
     server_side_apply,
     update["--speed", "600"],
     upgrade["--speed", "600"],
@@ -100,7 +108,8 @@ fn check(topic: &str, up: &[&str]) {
     }
     let path = folder().join(format!("{}.txt", topic.replace('_', "-")));
     let written = fs::read_to_string(&path).unwrap();
-    let answered = Session::start(up).answers(Script::parse(&written)).to_string();
+    let shell = if topic == WITH_BASH { Shell::Bash } else { Shell::Posix };
+    let answered = Session::start(up, shell).answers(Script::parse(&written)).to_string();
     if std::env::var_os("WINDLASS_UPDATE").is_some() {
         fs::write(&path, &answered).unwrap();
         return;
@@ -133,18 +142,46 @@ struct Session {
     /// Where commands run; `HOME` and temporary files are in it too, so that no cache outlives the server it is of.
     work: TempDir,
     kubeconfig: PathBuf,
+    shell: Shell,
     _server: Option<(Up, TempDir)>,
 }
 
+/// Who reads commands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Shell {
+    Posix,
+    /// Its variables outlive a command.
+    Bash,
+}
+
+impl Shell {
+    fn program(self) -> &'static str {
+        match self {
+            Self::Posix => "sh",
+            Self::Bash => "bash",
+        }
+    }
+
+    fn script(self, line: &str) -> String {
+        match self {
+            Self::Posix => format!("exec 2>&1\n{line}"),
+            Self::Bash => format!(
+                "exec 2>&1\n[ -f ~/variables ] && . ~/variables\n{line}\n\
+                 code=$?\ndeclare -p {VARIABLES} > ~/variables 2> /dev/null\nexit $code"
+            ),
+        }
+    }
+}
+
 impl Session {
-    fn start(up: &[&str]) -> Self {
+    fn start(up: &[&str], shell: Shell) -> Self {
         let work = TempDir::new().unwrap();
         if let Some(kubeconfig) = std::env::var_os("WINDLASS_TRANSCRIPTS_ON") {
-            return Self { work, kubeconfig: kubeconfig.into(), _server: None };
+            return Self { work, kubeconfig: kubeconfig.into(), shell, _server: None };
         }
         let state = TempDir::new().unwrap();
         let up = Up::start(state.path(), up);
-        Self { work, kubeconfig: state.path().join("windlass/kubeconfig"), _server: Some((up, state)) }
+        Self { work, kubeconfig: state.path().join("windlass/kubeconfig"), shell, _server: Some((up, state)) }
     }
 
     fn answers(&self, mut script: Script) -> Script {
@@ -163,8 +200,8 @@ impl Session {
     fn run(&self, line: &str) -> (String, i32) {
         let home = self.work.path().join(".home");
         fs::create_dir_all(&home).unwrap();
-        let mut child = Command::new("sh")
-            .args(["-c", &format!("exec 2>&1\n{line}")])
+        let mut child = Command::new(self.shell.program())
+            .args(["-c", &self.shell.script(line)])
             .current_dir(self.work.path())
             .env_clear()
             .env("PATH", path())

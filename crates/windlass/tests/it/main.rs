@@ -4,4 +4,6 @@
 #[cfg(test)]
 mod kubectl;
 #[cfg(test)]
+mod seed_002;
+#[cfg(test)]
 mod up;

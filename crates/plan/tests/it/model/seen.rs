@@ -244,7 +244,7 @@ fn workload(era: &Era, state: &State, names: Names) -> real::Workload {
         node(format!("worker-{number}"), false, worker.version, worker.life == WorkerLife::Ready)
     }));
     let addons = addons(era, state);
-    let applied = Some(applied(&target, &addons));
+    let applied = Some(applied(target, &addons));
     let etcd = members(era, state, names);
     real::Workload::Reachable { nodes, addons, etcd, foreign: BTreeMap::new(), applied }
 }

@@ -156,7 +156,7 @@ fn deleted(planned: &Planned) -> Vec<String> {
     deletes.map(|step| format!("{}/{}", step.action.kind(), step.action.name())).collect()
 }
 
-/// A cluster with a release that has one more object goes to one without; and what is deleted beside DaemonSets on the way.
+/// A cluster with a release that has one more object goes to one without; and what is deleted beside `DaemonSets` on the way.
 fn check_left(object: &str, wanted: &[&str]) -> Fake {
     let mut fake = running_cluster(1, 1);
     fake.target.release = image_with("v1.15.5", object);

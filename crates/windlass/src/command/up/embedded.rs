@@ -52,7 +52,8 @@ impl Embedded {
         let doors = Listening::new(Handle::current(), authorities.clone());
         let Settings { port, kubeconfig: path, speed, scenario, recorder, metrics } = settings;
         // It furnishes itself while the keys are made.
-        let mut world = Running::start(speed, scenario, recorder, metrics, (doors, authorities)).map_err(Error::Thread)?;
+        let mut world =
+            Running::start(speed, scenario, recorder, metrics, (doors, authorities)).map_err(Error::Thread)?;
         let authority = Authority::new(wall_now())?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listener = Listener::bind(address, &authority, None, Limits::default()).await?;

@@ -48,7 +48,9 @@ impl Running {
         let body = move || {
             // Dropped when the thread ends, in whichever way: that is what it says.
             let _alive = alive;
-            run_paced(seed, now, times, |time| live(time, faults, (recorder, metrics), (doors, keys), became_ready, stopped))
+            run_paced(seed, now, times, |time| {
+                live(time, faults, (recorder, metrics), (doors, keys), became_ready, stopped)
+            })
         };
         thread::Builder::new().name("windlass-world".into()).spawn(body)?;
         Ok(Self { ready, ended, _stop: stop })

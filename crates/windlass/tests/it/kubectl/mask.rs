@@ -38,6 +38,9 @@ impl Mask {
             (r"(?m)^(.* deleted) from \S+ namespace", "$1"),
             // What an update may do is told apart by a digest, in which the uid of the cluster is.
             (r"sha256:[0-9a-f]{64}", "sha256:<digest>"),
+            // The id of an update, where no name has it.
+            (r#"((?:upgrade|update)-id"?: "?)\d{5,20}"#, "${1}<id>"),
+            (r"\((\d+[smhd])+ so far\)", "(0s so far)"),
             (r"(?m)[ \t]+$", ""),
         ];
         let rules = rules.map(|(pattern, with)| (Regex::new(pattern).unwrap(), with)).into_iter().collect();
@@ -75,10 +78,12 @@ impl Mask {
         for line in output.lines() {
             if line.is_empty() || self.age_header.is_match(line) {
                 let headers = self.age_header.captures_iter(line).filter_map(|header| header.get(1));
-                columns = headers.map(|header| header.start()).collect();
+                // In letters: what stands before may have signs of several bytes.
+                columns = headers.map(|header| line[..header.start()].chars().count()).collect();
             }
             let mut line = line.to_owned();
-            for &column in &columns {
+            for &letters in &columns {
+                let column = line.char_indices().nth(letters).map_or(line.len(), |(column, _)| column);
                 let Some(found) = line.get(column..).and_then(|cell| self.age.find(cell)) else { continue };
                 let width = found.len();
                 line.replace_range(column..column + width, &format!("{:width$}", "0s"));
@@ -101,6 +106,7 @@ fn what_changes_is_hidden_and_what_does_not_is_kept() {
         "NAME   AGE   LABELS\na      0s    x=1\nb      0s    30s",
     );
     check("NAME  DATA   AGE\na     1      1m13s", "NAME  DATA   AGE\na     1      0s");
+    check("NAME   AGE\n✔ a    7s", "NAME   AGE\n✔ a    0s");
     check("LAST SEEN   TYPE\n7s          Normal\n", "LAST SEEN   TYPE\n0s          Normal");
     check("Name:  a\nAge:   7s\nFor:   7s", "Name:  a\nAge:   0s\nFor:   7s");
     check(
