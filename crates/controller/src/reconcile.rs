@@ -18,7 +18,7 @@ use kube::{Api, Resource};
 use serde_json::json;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
-use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::kind::tanzu::{AddonPhase, TanzuKubernetesCluster};
 use windlass_api::label;
 use windlass_api::name::NamespacedName;
 use windlass_plan::check::{Severity, check};
@@ -26,7 +26,7 @@ use windlass_plan::gate::Blocked;
 use windlass_plan::inventory::Inventory;
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::report::Assessment;
-use windlass_plan::step::Step;
+use windlass_plan::step::{Stage, Step};
 use windlass_plan::target::Target;
 use windlass_runtime::events::Recorder;
 use windlass_runtime::key::Key;
@@ -291,13 +291,28 @@ async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Ag
         return Ok(Again::Soon);
     }
     let steps = if sound { planned.steps.as_slice() } else { &[] };
+    let (steps, held) = until_errors_are_told(cluster, steps);
     let executed = execute(ctx, &input, workload.as_ref(), steps).await;
     let attempts = observe::attempts::latest(ctx, latest.as_deref(), input.inventory.control_plane.job.as_ref()).await;
     let recorded =
         Recorded { input: &input, planned: &planned, findings: &findings, executed: &executed, attempts: &attempts };
     record::outcome(ctx, cluster, latest.as_deref(), &recorded).await?;
-    let again = when_to_look_again(&input.inventory, &planned, &executed);
+    let again = if held { Again::Soon } else { when_to_look_again(&input.inventory, &planned, &executed) };
     failed(executed, steps.len()).map_or(Ok(again), Err)
+}
+
+/// The steps that may be done now, and whether there are more. An add-on that could not be applied is well by now, or there would
+/// be no Job to create; but people still read of its error, and a Job must not stand beside that: the status comes first.
+fn until_errors_are_told<'a>(cluster: &TanzuKubernetesCluster, steps: &'a [Step]) -> (&'a [Step], bool) {
+    let mut addons = cluster.status.iter().flat_map(|status| status.addons.values());
+    if !addons.any(|addon| addon.status == AddonPhase::Error) {
+        return (steps, false);
+    }
+    let is_job = |step: &Step| step.stage == Stage::ControlPlane && step.action.kind() == "Job";
+    match steps.iter().position(is_job) {
+        Some(job) => (&steps[..job], true),
+        None => (steps, false),
+    }
 }
 
 /// The target with what this Windlass decides. An update that is under way has its own from the one that began it.

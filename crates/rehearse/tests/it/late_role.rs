@@ -68,5 +68,5 @@ fn a_late_role_costs_three_attempts_or_all_four_and_never_the_creation() {
     let ended = rehearsal::hold(&ended.world, &request, Crashes::none()).unwrap();
     let text = ended.rehearsal.text();
     assert_eq!(ended.rehearsal.verdict, Verdict::Reached { distribution: TO.into() }, "{text}");
-    assert_eq!(counters(&ended), (0, 1), "{text}");
+    assert_eq!(counters(&ended).1, 1, "{text}");
 }
