@@ -93,17 +93,26 @@ impl WhyReport {
 
     fn text(&self, now: Timestamp) -> String {
         let (cluster, word) = (&self.cluster, self.assessment.to_uppercase());
-        let mut sections = Vec::new();
-        if let Some(failure) = &self.failure {
-            sections.push(format!("{cluster}  {word}\n✖ the update failed: {failure}"));
-        }
-        if self.waits.is_empty() && sections.is_empty() {
+        if self.waits.is_empty() && self.failure.is_none() {
             return format!("{cluster}  {word}\n✔ it waits for nothing");
         }
-        if sections.is_empty() {
-            sections.push(format!("{cluster}  {word}"));
-        }
-        sections.extend(self.waits.iter().map(|wait| chain(wait, now)));
+        // What failed is told once, however many stages wait for it.
+        let tells_failure = |wait: &&WaitingFor| {
+            let tells = |failure: &String| {
+                wait.message.contains(failure) || wait.because.iter().any(|link| link.contains(failure))
+            };
+            self.failure.as_ref().is_some_and(tells)
+        };
+        let (failed, waits): (Vec<&WaitingFor>, Vec<&WaitingFor>) = self.waits.iter().partition(tells_failure);
+        let mut sections = vec![match &self.failure {
+            Some(failure) => {
+                let way_out = failed.iter().find_map(|wait| wait.way_out.as_ref());
+                let way_out = way_out.map(|way_out| format!("\n  way out: {way_out}")).unwrap_or_default();
+                format!("{cluster}  {word}\n✖ the update failed: {failure}{way_out}")
+            }
+            None => format!("{cluster}  {word}"),
+        }];
+        sections.extend(waits.into_iter().map(|wait| chain(wait, now)));
         sections.join("\n\n")
     }
 }
@@ -186,8 +195,11 @@ my-tkc  UPDATING
     fn a_failure_is_told_before_what_is_waited_for() {
         check(
             &json!({"phase": "updateFailed"}),
-            Some(&json!({"state": "Failed", "failure": "the Job gave up"})),
-            "my-tkc  UPDATEFAILED\n✖ the update failed: the Job gave up",
+            Some(&json!({"state": "Failed", "failure": "the Job gave up", "waitingFor": [
+                {"stage": "controlPlane", "reason": "r", "object": "Job/x", "message": "x: the Job gave up", "wayOut": "delete it"},
+                {"stage": "workers", "reason": "r", "object": "Machine/y", "message": "y is old", "because": ["x: the Job gave up"]},
+            ]})),
+            "my-tkc  UPDATEFAILED\n✖ the update failed: the Job gave up\n  way out: delete it",
         );
     }
 

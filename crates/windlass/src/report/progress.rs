@@ -43,12 +43,13 @@ pub(super) fn of(
         Stage::ControlPlane => {
             let touched = from.control_plane != to.control_plane || is_outdated(from, to, "control-plane");
             let of = u64::from(to.control_plane.count);
-            touched.then(|| Count { done: made(update, machines, true), of })?
+            touched.then(|| Count { done: made(update, machines, true, of), of })?
         }
         Stage::Workers => {
             let workers = |end: &UpdateEnd| u64::from(end.workers.count) + pools(end);
             let touched = from.workers != to.workers || from.pools != to.pools || is_outdated(from, to, "workers");
-            touched.then(|| Count { done: made(update, machines, false), of: workers(to) })?
+            let of = workers(to);
+            touched.then(|| Count { done: made(update, machines, false, of), of })?
         }
     };
     // What is done is done, also when a machine was replaced for another reason since.
@@ -73,8 +74,9 @@ fn applied(addons: &BTreeMap<String, AddonStatus>) -> Count {
     Count { done: done.try_into().unwrap_or(u64::MAX), of: ours().count().try_into().unwrap_or(u64::MAX) }
 }
 
-/// Machines that were made since the update began, and are ready.
-fn made(update: &ClusterUpdate, machines: &[Machine], control_plane: bool) -> u64 {
+/// Machines that were made since the update began, are ready, and have taken the place of another: those beyond the number that
+/// is asked for have not yet.
+fn made(update: &ClusterUpdate, machines: &[Machine], control_plane: bool, of: u64) -> u64 {
     let began = time(update.status.as_ref().and_then(|status| status.started_at.as_deref()));
     let began = began.or_else(|| update.creation_timestamp().map(|created| created.0));
     let is_made = |machine: &&Machine| {
@@ -82,6 +84,8 @@ fn made(update: &ClusterUpdate, machines: &[Machine], control_plane: bool) -> u6
         let created = machine.creation_timestamp().map(|created| created.0);
         ready && machine.metadata.deletion_timestamp.is_none() && created >= began
     };
-    let of_role = machines.iter().filter(|machine| is_control_plane(machine) == control_plane);
-    of_role.filter(is_made).count().try_into().unwrap_or(u64::MAX)
+    let of_role = || machines.iter().filter(|machine| is_control_plane(machine) == control_plane);
+    let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    let surplus = count(of_role().count()).saturating_sub(of);
+    count(of_role().filter(is_made).count()).saturating_sub(surplus)
 }

@@ -1,7 +1,7 @@
 //! A report as people read it: one word first, then how far it is and what waits for what.
 
 use jiff::SignedDuration;
-use windlass_api::kind::cluster_update::UpdateState;
+use windlass_api::kind::cluster_update::{UpdateState, WaitingFor};
 
 use super::{Report, StageReport, StageWord, UpdateReport};
 use crate::output;
@@ -101,8 +101,16 @@ impl Report {
 
 impl UpdateReport {
     fn text(&self) -> String {
+        // What holds one stage holds those after it, and is told once.
+        let mut told: Vec<&WaitingFor> = Vec::new();
         let rows = self.stages.iter().flat_map(|stage| {
-            let lines = stage.waiting_for.iter().flat_map(|waiting| {
+            let is_new = |waiting: &&WaitingFor| {
+                let known = |told: &&WaitingFor| told.object == waiting.object && told.message == waiting.message;
+                !told.iter().any(known)
+            };
+            let news: Vec<&WaitingFor> = stage.waiting_for.iter().filter(is_new).collect();
+            told.extend(&news);
+            let lines = news.into_iter().flat_map(|waiting| {
                 let since = waiting.since.as_ref().map(|since| format!(" (since {since})")).unwrap_or_default();
                 let why = format!("{}: {}{since}", waiting.object, waiting.message);
                 [Some(why), waiting.way_out.as_ref().map(|way_out| format!("  way out: {way_out}"))]
@@ -120,7 +128,7 @@ impl UpdateReport {
                 row.push(waiting);
                 row
             });
-            [first].into_iter().chain(more.collect::<Vec<_>>())
+            [first].into_iter().chain(more.collect::<Vec<_>>()).collect::<Vec<_>>()
         });
         let table = output::table(&["STAGE", "STATE", "DONE", "TOOK", "WAITING FOR"], rows);
         let failure = self.failure.as_ref().map(|why| format!("\nfailed: {why}")).unwrap_or_default();
