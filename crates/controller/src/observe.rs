@@ -3,7 +3,9 @@
 //! What cannot be read is a gap, and never something that is silently missing. No Secret's data is read, except the kubeconfig
 //! that is needed to talk to the workload cluster.
 
+mod earlier;
 pub(crate) mod management;
+pub(crate) mod orders;
 mod secrets;
 pub(crate) mod workload;
 
@@ -75,6 +77,9 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         Some(update) => management::job(ctx, &subject, update).await,
         None => None,
     };
+    let earlier_jobs =
+        update.as_ref().map(|update| earlier::jobs(ctx, &target.cluster.uid, update)).unwrap_or_default();
+    let orders = orders::find(ctx, &subject, update.as_ref(), &mut gaps).await;
     let pools = management::pools(ctx, &subject, target, &mut gaps);
     let secrets = match &cluster {
         ClusterState::Absent => secrets::Found::default(),
@@ -90,11 +95,12 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         as_of: ctx.access.clock.now(),
         cluster,
         secrets: secrets.present,
-        control_plane: windlass_plan::inventory::ControlPlane { machines, job, kubeadm: None },
+        control_plane: windlass_plan::inventory::ControlPlane { machines, job, earlier_jobs, kubeadm: None },
         pools,
         topology: None,
         workload,
         update,
+        orders,
         gaps: gaps.0,
     };
     Observed { inventory, workload: connection }

@@ -340,6 +340,10 @@ fn awaits_workload(blocked: &Blocked) -> bool {
         | Blocked::SuccessorNotReady { .. }
         | Blocked::ForeignAttempt { .. }
         | Blocked::Retargeted { .. }
+        | Blocked::Aborting { .. }
+        | Blocked::AbortFailed { .. }
+        | Blocked::AbortTooLate { .. }
+        | Blocked::Aborted { .. }
         | Blocked::ControlPlaneMachineNotReady { .. }
         | Blocked::ControlPlaneBehind { .. }
         | Blocked::CertificateMissing { .. }

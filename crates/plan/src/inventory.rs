@@ -17,7 +17,7 @@ use windlass_api::version::KubernetesVersion;
 
 use crate::gate::Blocked;
 use crate::step::Revision;
-use crate::target::NetworkTarget;
+use crate::target::{NetworkTarget, Target};
 
 /// What was observed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -38,8 +38,30 @@ pub struct Inventory {
     pub workload: Workload,
     /// The latest update on record; `None` if the cluster has only ever been created.
     pub update: Option<UpdateRecord>,
+    /// What people have ordered about that update.
+    pub orders: Orders,
     /// What could not be observed.
     pub gaps: Vec<Gap>,
+}
+
+/// What people have ordered about the latest update.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Orders {
+    /// To give it up.
+    pub abort: Option<Abort>,
+}
+
+/// The order to give an update up, and how far that is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Abort {
+    /// Who wants it.
+    pub by: String,
+    /// What the cluster is to be again; `None` if the release that it had is not to be found.
+    pub back: Option<Target>,
+    /// Which state of the Job was seen that works towards the update, while that is there.
+    pub upgrading: Option<Revision>,
+    /// The Job that gives up.
+    pub job: Option<Job>,
 }
 
 /// What the workload cluster says when it answers.
@@ -107,8 +129,19 @@ pub struct ControlPlane {
     pub machines: Vec<Machine>,
     /// The Job of the current update, if there is one.
     pub job: Option<Job>,
+    /// The Jobs of earlier updates that nobody needs any more: they have ended, and are not those of the last one that had any.
+    pub earlier_jobs: Vec<EarlierJob>,
     /// The object that rolls the machines, where Cluster API does it.
     pub kubeadm: Option<KubeadmControlPlane>,
+}
+
+/// A Job of an earlier update.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EarlierJob {
+    /// Its name.
+    pub name: ObjectName,
+    /// Which state of it was seen.
+    pub revision: Revision,
 }
 
 /// A `KubeadmControlPlane`: where Cluster API rolls the machines of the control plane.
@@ -441,6 +474,8 @@ pub enum UpdateRecordState {
     Succeeded,
     /// It gave up.
     Failed,
+    /// Somebody had it given up.
+    Aborted,
 }
 
 /// Something that could not be observed.

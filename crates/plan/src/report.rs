@@ -99,7 +99,7 @@ impl Report {
         let update = case.inventory.update.as_ref().filter(|update| update.state != UpdateRecordState::Succeeded);
         let Some(update) = update else { return };
         // The record of an update that failed stays as it is.
-        let remembers = matches!(case.course, Course::Running | Course::Resume);
+        let remembers = matches!(case.course, Course::Running | Course::Resume | Course::Aborting);
         for blocked in self.stages.iter().flat_map(|stage| &stage.blocked) {
             if since(&self.waiting, blocked).is_some() {
                 continue;

@@ -119,6 +119,8 @@ pub enum UpdateState {
     Succeeded,
     /// It gave up; a person has to look.
     Failed,
+    /// Somebody wanted it to be given up, and it was: the cluster is what it was when the update began.
+    Aborted,
 }
 
 /// Something that an update waits for.

@@ -13,7 +13,7 @@ use windlass_api::kind::cluster_api::{Cluster, Machine as LiveMachine, MachineDe
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::wcp::{WCPMachine, WCPMachineSpec};
 use windlass_api::kind::{condition, is_true};
-use windlass_api::name::{MachineName, NameLimit, NodeName, ObjectName, PoolName, Role, Uid};
+use windlass_api::name::{MachineName, NameLimit, NodeName, ObjectName, PoolName, Role, Uid, UpdateId};
 use windlass_api::{annotation, label};
 use windlass_plan::inventory::{
     ClusterState, Job, JobState, Machine, MachineState, Milestone, Pool, PoolProgress, Template, UpdateRecord,
@@ -124,6 +124,7 @@ pub(super) fn update(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> O
             UpdateState::Running => UpdateRecordState::Running,
             UpdateState::Succeeded => UpdateRecordState::Succeeded,
             UpdateState::Failed => UpdateRecordState::Failed,
+            UpdateState::Aborted => UpdateRecordState::Aborted,
         },
         waiting: waited(&live),
     })
@@ -224,7 +225,11 @@ fn machine_state(live: &LiveMachine) -> Result<MachineState, String> {
 
 /// The Job of the latest update.
 pub(super) async fn job(ctx: &Context, subject: &Subject<'_>, update: &UpdateRecord) -> Option<Job> {
-    let name = update.id.job_name();
+    job_named(ctx, subject, update.id.job_name(), update.id).await
+}
+
+/// A Job of an update, by its name.
+pub(super) async fn job_named(ctx: &Context, subject: &Subject<'_>, name: ObjectName, update: UpdateId) -> Option<Job> {
     let live = ctx.caches.jobs.get(&Key::namespaced(JOB_NAMESPACE, name.as_str()))?;
     let of = |key: &str| live.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
     if of(label::CLUSTER_NAME.name) != Some(subject.name.as_str()) {
@@ -241,11 +246,11 @@ pub(super) async fn job(ctx: &Context, subject: &Subject<'_>, update: &UpdateRec
             JobState::Failed { message: said.unwrap_or(message) }
         }
     };
-    Some(Job { name, update: update.id, state })
+    Some(Job { name, update, state })
 }
 
 /// How a Job ended, and what it says about that.
-fn ended(job: &BatchJob) -> Option<(ConditionType, String)> {
+pub(super) fn ended(job: &BatchJob) -> Option<(ConditionType, String)> {
     let conditions = job.status.as_ref()?.conditions.as_deref().unwrap_or_default();
     [ConditionType::Complete, ConditionType::Failed].into_iter().find_map(|end| {
         let found = conditions.iter().find(|c| c.type_ == end.as_str() && c.status == "True")?;

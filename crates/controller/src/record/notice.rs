@@ -47,6 +47,13 @@ pub(super) fn of_update(
             let why = status.failure.as_deref().unwrap_or_default();
             notices.push(tell(Kind::Warning, "UpdateFailed".into(), format!("{name}: {why}")));
         }
+        Some(UpdateState::Aborted) => {
+            notices.push(tell(
+                Kind::Normal,
+                "UpdateAborted".into(),
+                format!("{name}: given up, the cluster has {from}"),
+            ));
+        }
         Some(UpdateState::Running) if before.state.is_some() => {
             notices.push(tell(Kind::Normal, "UpdateResumed".into(), format!("{name}: tried again")));
         }

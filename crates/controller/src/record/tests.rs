@@ -7,7 +7,7 @@ use windlass_api::kind::tanzu::{AddonPhase, Phase, TanzuKubernetesCluster, Tanzu
 use windlass_plan::check::{Finding, Severity};
 use windlass_plan::gate::{Blocked, Gates};
 use windlass_plan::inventory::{
-    ClusterState, ControlPlane, Inventory, UpdateRecord, UpdateRecordState, Waited, Workload,
+    ClusterState, ControlPlane, Inventory, Orders, UpdateRecord, UpdateRecordState, Waited, Workload,
 };
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::release::Release;
@@ -48,6 +48,7 @@ fn planned(now: &str) -> (PlanningInput, Planned) {
         topology: None,
         workload: Workload::NotYet,
         update: None,
+        orders: Orders::default(),
         gaps: vec![],
     };
     let input = PlanningInput { target, inventory, now, gates: Gates::all() };

@@ -8,16 +8,16 @@ use windlass_plan::report::{Report, StageReport, StageState};
 use super::Recorded;
 use super::condition::moment;
 
-/// What the record says from now on. One that has ended says what it said, unless it is resumed.
+/// What the record says from now on. One that has ended says what it said, unless it is resumed, or was given up.
 pub(super) fn status(
     before: &ClusterUpdateStatus,
     update: &ClusterUpdate,
     recorded: &Recorded<'_>,
 ) -> ClusterUpdateStatus {
     let record = recorded.planned.record.as_ref();
-    let resumed = matches!(record, Some(Record::Resumed));
-    let ended = matches!(before.state, Some(UpdateState::Succeeded | UpdateState::Failed));
-    if ended && !resumed {
+    let changed = matches!(record, Some(Record::Resumed | Record::Aborted));
+    let ended = matches!(before.state, Some(UpdateState::Succeeded | UpdateState::Failed | UpdateState::Aborted));
+    if ended && !changed {
         return before.clone();
     }
     let now = moment(recorded.input.now);
@@ -25,6 +25,7 @@ pub(super) fn status(
     let (state, failure) = match record {
         Some(Record::Succeeded) => (UpdateState::Succeeded, None),
         Some(Record::Failed { message }) => (UpdateState::Failed, Some(message.clone())),
+        Some(Record::Aborted) => (UpdateState::Aborted, None),
         Some(Record::Begin { .. } | Record::Resumed) | None => (UpdateState::Running, None),
     };
     let report = &recorded.planned.report;
@@ -32,7 +33,10 @@ pub(super) fn status(
     ClusterUpdateStatus {
         state: Some(state),
         stage: at_stage(before, report, &stages),
-        waiting_for: if state == UpdateState::Succeeded { Vec::new() } else { waiting_for(recorded) },
+        waiting_for: match state {
+            UpdateState::Succeeded | UpdateState::Aborted => Vec::new(),
+            UpdateState::Running | UpdateState::Failed => waiting_for(recorded),
+        },
         stages,
         started_at: Some(before.started_at.clone().unwrap_or(created)),
         finished_at: (state != UpdateState::Running).then_some(now),

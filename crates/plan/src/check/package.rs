@@ -5,11 +5,11 @@ use serde_json::Value;
 use windlass_api::label;
 
 use super::version::version_written;
-use super::{Finding, fatal, finding, written};
+use super::{Finding, fatal, finding, replaces, written};
 use crate::gate::Gate;
 use crate::inventory::{AddonObject, Inventory};
 use crate::planner::{Planned, PlanningInput};
-use crate::step::{Action, Place, Step};
+use crate::step::{Action, Place, Revision, Step};
 use crate::target::Target;
 
 /// D1, D8: the Job is created, and a control plane that Cluster API rolls gets another version, only when every package is at
@@ -19,7 +19,7 @@ pub(super) fn packages_before_control_plane(input: &PlanningInput, planned: &Pla
     let kubeadm = inventory.control_plane.kubeadm.as_ref().map(|kubeadm| &kubeadm.version);
     let topology = inventory.topology.as_ref().map(|topology| &topology.version);
     let is_raised = |step: &&Step| match step.action.kind() {
-        "Job" => true,
+        "Job" => replaces(step),
         "KubeadmControlPlane" => kubeadm.is_some() && version_written(step).as_ref() != kubeadm,
         "Cluster" => topology.is_some() && version_written(step).as_ref() != topology,
         _ => false,
@@ -56,7 +56,10 @@ pub(super) fn pods_start_where_their_images_are(_: &PlanningInput, planned: &Pla
 /// D10: what is deleted is ours, in the state that was seen, and for nodes that are no more.
 pub(super) fn only_ours_is_deleted(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
     let is_ours = |step: &Step| {
-        let Action::Delete { name, expect, .. } = &step.action else { return true };
+        let Action::Delete { kind, name, expect, .. } = &step.action else { return true };
+        if kind == "Job" {
+            return is_job_to_stop(input, name, expect) || is_job_of_the_past(input, name, expect);
+        }
         let Some(workload) = input.inventory.reachable() else { return false };
         let is_it = |found: &&AddonObject| found.revision == *expect && found.live["metadata"]["name"] == name.as_str();
         let seen = workload.addons.values().flatten().find(is_it);
@@ -74,6 +77,24 @@ pub(super) fn only_ours_is_deleted(input: &PlanningInput, planned: &Planned) -> 
     let complain = |step: &&Step| !is_ours(step);
     let message = || "it is not ours to delete, or still needed".to_owned();
     planned.steps.iter().filter(complain).map(|step| fatal("D10", step, message())).collect()
+}
+
+/// Whether a Job is that of the update which somebody wants to be given up, as it was seen.
+fn is_job_to_stop(input: &PlanningInput, name: &str, expect: &Revision) -> bool {
+    let inventory = &input.inventory;
+    let seen = inventory.orders.abort.as_ref().and_then(|order| order.upgrading.as_ref());
+    let of_update = inventory.update.as_ref().is_some_and(|update| update.id.job_name().as_str() == name);
+    of_update && seen == Some(expect)
+}
+
+/// Whether a Job was seen as one of an earlier update, and is none of this one.
+fn is_job_of_the_past(input: &PlanningInput, name: &str, expect: &Revision) -> bool {
+    let inventory = &input.inventory;
+    let current = inventory.update.as_ref().is_some_and(|update| {
+        [update.id.job_name(), update.id.abort_job_name()].iter().any(|current| current.as_str() == name)
+    });
+    let mut earlier = inventory.control_plane.earlier_jobs.iter();
+    !current && earlier.any(|job| job.name.as_str() == name && job.revision == *expect)
 }
 
 /// What is wrong with the packages of the target; `None` if nothing is.

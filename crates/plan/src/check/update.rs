@@ -13,7 +13,10 @@ const RETRIES_MAX: u64 = 3;
 
 /// C4: a Job belongs to the one update that is on record, and nothing is written before the record is.
 pub(super) fn recorded_update_only(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
-    let running = input.inventory.update.as_ref().filter(|record| record.state == UpdateRecordState::Running);
+    // One that failed is at work again when somebody wants it to be given up.
+    let ordered = input.inventory.orders.abort.is_some();
+    let works = |state| state == UpdateRecordState::Running || ordered && state == UpdateRecordState::Failed;
+    let running = input.inventory.update.as_ref().filter(|record| works(record.state));
     let complain = |step: &Step| {
         let id = written(step)?["metadata"]["labels"][label::UPDATE_ID.name].as_str();
         match running {
@@ -37,13 +40,18 @@ pub(super) fn marked_by_one_update(input: &PlanningInput, planned: &Planned) -> 
     let marked = machines.iter().find(|machine| machine.update.is_some() && machine.update != ours);
     let Some(machine) = marked else { return Vec::new() };
     let message = || format!("{} carries the mark of another update", machine.name);
-    of_kind(planned, "Job").map(|step| finding(input, Gate::OneAttempt, "C4", step, message())).collect()
+    let made = of_kind(planned, "Job").filter(|step| written(step).is_some());
+    made.map(|step| finding(input, Gate::OneAttempt, "C4", step, message())).collect()
 }
 
 /// C5: after a failure no machine is touched until somebody has acted.
 pub(super) fn nothing_after_failure(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
     let job = input.inventory.control_plane.job.as_ref();
     let Some(failed) = job.filter(|job| matches!(job.state, JobState::Failed { .. })) else { return Vec::new() };
+    // To give up is to act.
+    if input.inventory.orders.abort.is_some() {
+        return Vec::new();
+    }
     let machines = planned.steps.iter().filter(|step| step.stage != Stage::Packages);
     let message = || format!("{} gave up, and nobody has looked at it", failed.name);
     machines.map(|step| finding(input, Gate::OneControlPlaneUpdate, "C5", step, message())).collect()

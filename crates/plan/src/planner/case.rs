@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use windlass_api::kind::cluster_update::UpdateEnd;
 use windlass_api::name::{Uid, UpdateId};
 
-use super::{PlanningInput, control_plane, kubeadm_control_plane, observed, role, topology, workers};
+use super::{PlanningInput, abort, control_plane, kubeadm_control_plane, observed, role, topology, workers};
 use crate::change::{self, Effect};
 use crate::envelope::Envelope;
 use crate::gate::{self, Blocked, Gate, Gates};
@@ -47,6 +47,10 @@ pub(crate) enum Course {
     Running,
     /// An update failed, and nobody has said yet that it should be tried again.
     Failed,
+    /// An update is being given up.
+    Aborting,
+    /// An update was given up, and what it was for is not begun again by itself.
+    GivenUp,
 }
 
 impl<'a> Case<'a> {
@@ -61,7 +65,9 @@ impl<'a> Case<'a> {
                 let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
                 (UpdateId::new(&target.cluster.uid, ordinal), from)
             }
-            (Course::Running | Course::Failed | Course::Resume, Some(record)) => (record.id, Some(record.from.clone())),
+            (Course::Running | Course::Failed | Course::Resume | Course::Aborting, Some(record)) => {
+                (record.id, Some(record.from.clone()))
+            }
             _ => (scope.update, observed::end(target.drive, inventory)),
         };
         let envelope = Envelope::of(target, from.as_ref());
@@ -108,8 +114,15 @@ impl<'a> Case<'a> {
     fn holds(&self) -> Vec<Blocked> {
         let failed = self.gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(self.inventory));
         let failed = failed.filter(|blocked| matches!(blocked, Blocked::ControlPlaneUpdateFailed { .. }));
-        let more = [self.gates.ask(Gate::NoGaps, || gate::no_gaps(self.inventory)), self.too_large(), failed];
+        let more =
+            [self.gates.ask(Gate::NoGaps, || gate::no_gaps(self.inventory)), self.too_large(), failed, self.given_up()];
         self.forbidden.iter().cloned().chain(more.into_iter().flatten()).collect()
+    }
+
+    /// Refuses to do again what somebody had given up.
+    fn given_up(&self) -> Option<Blocked> {
+        let record = self.inventory.update.as_ref().filter(|_| self.course == Course::GivenUp)?;
+        Some(Blocked::Aborted { update: record.name.clone() })
     }
 
     /// Whether machines will join the control plane before the target is reached.
@@ -171,7 +184,13 @@ fn course(scope: &Scope<'_>, inventory: &Inventory) -> Course {
     };
     let next = Course::Begin { ordinal: last.ordinal.saturating_add(1) };
     let gave_up = inventory.control_plane.job.as_ref().is_some_and(|job| matches!(job.state, JobState::Failed { .. }));
+    let is_ordered = inventory.orders.abort.is_some();
+    let can_be_given_up = || is_ordered && abort::too_late(scope, inventory, last).is_none();
     match last.state {
+        UpdateRecordState::Running | UpdateRecordState::Failed if can_be_given_up() => Course::Aborting,
+        UpdateRecordState::Aborted if !differs => Course::Steady,
+        UpdateRecordState::Aborted if is_ordered && is_back(scope.target, last) => Course::GivenUp,
+        UpdateRecordState::Aborted => next,
         UpdateRecordState::Running => Course::Running,
         UpdateRecordState::Failed if gave_up => Course::Failed,
         // Also where nothing differs any more: an update ends with its success, and not by being forgotten. A target that is
@@ -194,6 +213,12 @@ fn with_outdated(mut end: UpdateEnd, target: &Target, inventory: &Inventory) -> 
     let outdated: BTreeSet<String> = replaced.filter(|role| !foreseen.contains(role)).collect();
     end.outdated = outdated.into_iter().collect();
     end
+}
+
+/// Whether a target is what the cluster was when an update began.
+fn is_back(target: &Target, record: &UpdateRecord) -> bool {
+    let from = UpdateEnd { outdated: Vec::new(), ..record.from.clone() };
+    target.end() == from
 }
 
 fn is_same_update(target: &Target, record: &UpdateRecord) -> bool {
