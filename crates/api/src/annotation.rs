@@ -145,6 +145,9 @@ keys! {
     /// On a `TanzuKubernetesCluster`: the digest of what a newer Windlass decides otherwise, which machines may be replaced for.
     /// Written by people; read by us.
     ACCEPTED_DEFAULTS: String = "windlass.dev/accepted-defaults";
+    /// On a `ClusterUpdate` that is to be given up: who wants that. Written by people and by `windlass abort`; read by us, who
+    /// undo what was begun if nothing has been replaced yet, and go on otherwise.
+    ABORT: String = "windlass.dev/abort";
 }
 
 /// What the key of an add-on's annotation on a machine image begins with. The value is a JSON object with the manifests.

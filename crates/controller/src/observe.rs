@@ -4,7 +4,9 @@
 //! that is needed to talk to the workload cluster.
 
 pub(crate) mod attempts;
+mod earlier;
 pub(crate) mod management;
+pub(crate) mod orders;
 mod secrets;
 pub(crate) mod workload;
 
@@ -77,6 +79,9 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         Some(update) => management::job(ctx, &subject, update).await,
         None => None,
     };
+    let earlier_jobs =
+        update.as_ref().map(|update| earlier::jobs(ctx, &target.cluster.uid, update)).unwrap_or_default();
+    let orders = orders::find(ctx, &subject, update.as_ref(), &mut gaps).await;
     let pools = management::pools(ctx, &subject, target, update.as_ref(), &mut gaps).await;
     let secrets = match &cluster {
         ClusterState::Absent => secrets::Found::default(),
@@ -93,11 +98,12 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         as_of: ctx.access.clock.now(),
         cluster,
         secrets: secrets.present,
-        control_plane: windlass_plan::inventory::ControlPlane { machines, job, kubeadm: None },
+        control_plane: windlass_plan::inventory::ControlPlane { machines, job, earlier_jobs, kubeadm: None },
         pools,
         topology: None,
         workload,
         update,
+        orders,
         gaps: gaps.0,
         consent: tkc.metadata.annotations.as_ref().and_then(|all| all.get(annotation::ACCEPTED_DEFAULTS.name)).cloned(),
     };

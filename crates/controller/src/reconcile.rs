@@ -319,7 +319,7 @@ fn until_errors_are_told<'a>(cluster: &TanzuKubernetesCluster, steps: &'a [Step]
 fn decided(ctx: &Context, target: Target, latest: Option<&ClusterUpdate>) -> Target {
     let state = latest.map(|update| update.status.as_ref().and_then(|status| status.state));
     match state {
-        None | Some(Some(UpdateState::Succeeded)) => target.with_defaults(ctx.access.defaults.clone()),
+        None | Some(Some(UpdateState::Succeeded | UpdateState::Aborted)) => target.with_defaults(ctx.access.defaults.clone()),
         Some(_) => target,
     }
 }
@@ -404,6 +404,10 @@ fn awaits_workload(blocked: &Blocked) -> bool {
         | Blocked::SuccessorNotReady { .. }
         | Blocked::ForeignAttempt { .. }
         | Blocked::Retargeted { .. }
+        | Blocked::Aborting { .. }
+        | Blocked::AbortFailed { .. }
+        | Blocked::AbortTooLate { .. }
+        | Blocked::Aborted { .. }
         | Blocked::ControlPlaneMachineNotReady { .. }
         | Blocked::ControlPlaneBehind { .. }
         | Blocked::CertificateMissing { .. }

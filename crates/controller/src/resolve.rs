@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windlass_api::annotation;
-use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateEnd, UpdateState};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
 use windlass_api::machine_image::Distribution;
@@ -17,6 +17,7 @@ use windlass_plan::target::{Target, TargetError};
 use windlass_runtime::cache::Cache;
 use windlass_runtime::key::Key;
 
+use crate::observe::orders::who_aborts;
 use crate::reconcile::by_cluster_name;
 use crate::reconcile::context::Context;
 use crate::said::with_causes;
@@ -158,26 +159,51 @@ pub(crate) fn clusters_of(image: &VirtualMachineImage, clusters: &Cache<TanzuKub
 }
 
 /// What a cluster is to be now. Until an update has succeeded that is what the update was begun for, whatever the cluster says
-/// meanwhile: a later wish waits for its turn, and one that failed is tried again as it was.
+/// meanwhile: a later wish waits for its turn, and one that failed is tried again as it was. One that was given up is not begun
+/// again by itself: until its owner asks for something else, the cluster is to be what it was before.
 pub(crate) fn target(
     ctx: &Context,
     cluster: &TanzuKubernetesCluster,
     latest: Option<&ClusterUpdate>,
 ) -> Result<Target, Unresolved> {
     let state = |update: &ClusterUpdate| update.status.as_ref().and_then(|status| status.state);
-    let has_ended = |state| matches!(state, Some(UpdateState::Succeeded | UpdateState::Aborted));
-    let unfinished = latest.filter(|update| !has_ended(state(update)));
-    let version = match unfinished {
-        Some(update) => Some(&update.spec.to.distribution),
-        None => cluster.spec.distribution.full_version.as_ref(),
-    };
-    let version = version.ok_or(Unresolved::NoVersion)?.parse().map_err(Unresolved::MalformedVersion)?;
-    let release = ctx.releases.of(&version, &images_in_use(ctx, &Key::of(cluster)))?;
-    let target = match unfinished {
-        Some(update) => Target::of_update(cluster, &update.spec.to, release),
-        None => Target::new(cluster, release),
-    };
-    target.map_err(Unresolved::MalformedCluster)
+    match latest.map(|update| (update, state(update))) {
+        None | Some((_, Some(UpdateState::Succeeded))) => asked(ctx, cluster),
+        Some((update, Some(UpdateState::Aborted))) => {
+            let target = asked(ctx, cluster)?;
+            // Whatever Windlass decides by now: that is not what somebody had given up.
+            let to = UpdateEnd { defaults: BTreeMap::new(), ..update.spec.to.clone() };
+            let is_given_up = who_aborts(update).is_some() && target.end() == to;
+            if is_given_up { back(ctx, cluster, update) } else { Ok(target) }
+        }
+        Some((update, Some(UpdateState::Running | UpdateState::Failed) | None)) => end(ctx, cluster, &update.spec.to),
+    }
+}
+
+/// What a cluster was when an update began.
+pub(crate) fn back(
+    ctx: &Context,
+    cluster: &TanzuKubernetesCluster,
+    update: &ClusterUpdate,
+) -> Result<Target, Unresolved> {
+    end(ctx, cluster, &update.spec.from)
+}
+
+/// What its owner asks for.
+fn asked(ctx: &Context, cluster: &TanzuKubernetesCluster) -> Result<Target, Unresolved> {
+    let version = cluster.spec.distribution.full_version.as_deref().ok_or(Unresolved::NoVersion)?;
+    Target::new(cluster, release(ctx, cluster, version)?).map_err(Unresolved::MalformedCluster)
+}
+
+/// One end of an update.
+fn end(ctx: &Context, cluster: &TanzuKubernetesCluster, end: &UpdateEnd) -> Result<Target, Unresolved> {
+    let release = release(ctx, cluster, &end.distribution)?;
+    Target::of_update(cluster, end, release).map_err(Unresolved::MalformedCluster)
+}
+
+fn release(ctx: &Context, cluster: &TanzuKubernetesCluster, version: &str) -> Result<Release, Unresolved> {
+    let version = version.parse().map_err(Unresolved::MalformedVersion)?;
+    ctx.releases.of(&version, &images_in_use(ctx, &Key::of(cluster)))
 }
 
 #[cfg(test)]

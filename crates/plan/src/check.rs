@@ -119,10 +119,17 @@ fn of_kind<'p>(planned: &'p Planned, kind: &'static str) -> impl Iterator<Item =
 fn joins<'p>(input: &PlanningInput, planned: &'p Planned) -> impl Iterator<Item = &'p Step> {
     let beside_others = !input.inventory.control_plane.machines.is_empty();
     managing(planned).filter(move |step| match step.action.kind() {
-        "Job" | "KubeadmControlPlane" => true,
+        "Job" => replaces(step),
+        "KubeadmControlPlane" => true,
         "Machine" => beside_others,
         _ => false,
     })
+}
+
+/// Whether a step makes a Job that replaces machines; one that gives an update up makes none.
+fn replaces(step: &Step) -> bool {
+    let verb = |job: &Value| job["spec"]["template"]["spec"]["containers"][0]["command"][2].clone();
+    written(step).is_some_and(|job| verb(job) != "abort")
 }
 
 /// D4: nothing is written while somebody holds the cluster.

@@ -93,6 +93,11 @@ impl Envelope {
         digest::of(&json!(self))
     }
 
+    /// Whether machines of the control plane may be replaced.
+    pub fn replaces_control_plane(&self) -> bool {
+        self.replaced.iter().any(|role| role.starts_with(role::CONTROL_PLANE))
+    }
+
     /// Whether a step lies inside.
     pub fn allows(&self, step: &Step) -> bool {
         let allowed = |kind: &str| {
@@ -152,6 +157,10 @@ impl Envelope {
         if ends.replace_control_plane() {
             self.replace_control_plane(scope.target);
             self.add("create", role::JOB, job::job(scope));
+            // Until something is replaced, it can be given up; what that leads to is what there was.
+            self.allow("delete", "Job", role::JOB);
+            self.allow("create", "Job", role::ABORT_JOB);
+            self.allow("delete", "Job", role::EARLIER_JOB);
         }
     }
 

@@ -3,6 +3,7 @@
 //! The stages are planned apart from each other. What may be done now is decided by each stage's gates and not by the order in
 //! which the stages are asked; every reason not to go on is reported.
 
+mod abort;
 mod applied;
 mod case;
 mod cause;
@@ -91,6 +92,8 @@ pub enum Record {
         /// Why.
         message: String,
     },
+    /// The update was given up, because somebody wanted that: the cluster is what it was before.
+    Aborted,
 }
 
 /// What to do next to a cluster, and why not more.
@@ -99,20 +102,13 @@ pub fn plan(input: &PlanningInput) -> Planned {
     let mut planned =
         Planned { record: None, steps: Vec::new(), report: Report::new(&case), envelope: case.envelope.clone() };
     planned.report.exemptions.extend(packages::left_over(&case));
-    planned.stage(&case, Stage::Packages, packages::plan);
-    match case.target.drive {
-        Drive::Machines => {
-            planned.stage(&case, Stage::ControlPlane, control_plane::plan);
-            planned.stage(&case, Stage::Workers, workers::plan);
-        }
-        Drive::KubeadmControlPlane => {
-            planned.stage(&case, Stage::ControlPlane, kubeadm_control_plane::plan);
-            planned.stage(&case, Stage::Workers, workers::plan);
-        }
-        Drive::Topology => {
-            planned.stage(&case, Stage::ControlPlane, topology::control_plane);
-            planned.stage(&case, Stage::Workers, topology::pools);
-        }
+    if case.course == Course::Aborting {
+        planned.stage(&case, Stage::Packages, abort::rest);
+        planned.stage(&case, Stage::ControlPlane, abort::control_plane);
+        planned.stage(&case, Stage::Workers, abort::rest);
+    } else {
+        planned.stages(&case);
+        planned.steps.extend(control_plane::tidy(&case));
     }
     record::settle(&case, &mut planned);
     planned.report.date(&case, input.now);
@@ -120,6 +116,18 @@ pub fn plan(input: &PlanningInput) -> Planned {
 }
 
 impl Planned {
+    fn stages(&mut self, case: &Case<'_>) {
+        self.stage(case, Stage::Packages, packages::plan);
+        let (control_plane, workers): (fn(&Case<'_>) -> StagePlan, fn(&Case<'_>) -> StagePlan) = match case.target.drive
+        {
+            Drive::Machines => (control_plane::plan, workers::plan),
+            Drive::KubeadmControlPlane => (kubeadm_control_plane::plan, workers::plan),
+            Drive::Topology => (topology::control_plane, topology::pools),
+        };
+        self.stage(case, Stage::ControlPlane, control_plane);
+        self.stage(case, Stage::Workers, workers);
+    }
+
     fn stage(&mut self, case: &Case<'_>, stage: Stage, plan: fn(&Case<'_>) -> StagePlan) {
         let StagePlan { steps, state, mut changes, blocked } = plan(case);
         changes.sort();

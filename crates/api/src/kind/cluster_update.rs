@@ -181,7 +181,7 @@ pub enum UpdateState {
     Succeeded,
     /// It gave up; a person has to look.
     Failed,
-    /// Somebody called it off, and what it had made is gone again.
+    /// Somebody wanted it to be given up, and it was: the cluster is what it was when the update began.
     Aborted,
 }
 

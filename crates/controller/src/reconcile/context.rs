@@ -63,7 +63,9 @@ impl Caches {
             ("images", self.images.revision().to_string()),
         ];
         let updates = self.updates.list_in(&namespace).into_iter().filter(|update| concerns(&**update, &key));
-        seen.extend(updates.map(|update| ("ClusterUpdate", update.metadata.uid.clone().unwrap_or_default())));
+        // Of what a record says, only what people order matters: the rest is our own.
+        let of_update = |update: &ClusterUpdate| format!("{:?} {:?}", update.metadata.uid, update.metadata.annotations);
+        seen.extend(updates.map(|update| ("ClusterUpdate", of_update(&update))));
         seen.extend(self.clusters.get(&key).map(|cluster| ("Cluster", of_cluster(&cluster))));
         seen.extend(states("MachineDeployment", &self.deployments, &namespace, &key));
         seen.extend(states("WCPMachineTemplate", &self.machine_templates, &namespace, &key));

@@ -99,6 +99,12 @@ pub enum Error {
         /// Why it must stay.
         why: String,
     },
+    /// It is too late to give up.
+    #[error("the update cannot be given up any more: {why}")]
+    Irrevocable {
+        /// Why not.
+        why: String,
+    },
     /// Something does not keep still.
     #[error("{step}: it is never in the state that was seen a moment before")]
     Restless {
@@ -188,6 +194,7 @@ impl Error {
             Failure::SharedBase { first, second, base } => {
                 Self::SharedBase { first: first.to_string(), second: second.to_string(), base: base.to_string() }
             }
+            Failure::Irrevocable { why } => Self::Irrevocable { why: why.to_string() },
             Failure::CertificateMissing { secret } => {
                 Self::without_certificate(secret.object_name(&attempt.cluster).as_str())
             }

@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use windlass_api::label;
 use windlass_api::name::PoolName;
 
-use super::{Finding, fatal, finding, of_kind, severity, written};
+use super::{Finding, fatal, finding, of_kind, replaces, severity, written};
 use crate::gate::Gate;
 use crate::inventory::{JobState, Machine, Pool, UpdateRecordState};
 use crate::planner::{Planned, PlanningInput, Record};
@@ -18,7 +18,10 @@ const STANDSTILL_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 /// C4: a Job belongs to the one update that is on record, and nothing is written before the record is.
 pub(super) fn recorded_update_only(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
-    let running = input.inventory.update.as_ref().filter(|record| record.state == UpdateRecordState::Running);
+    // One that failed is at work again when somebody wants it to be given up.
+    let ordered = input.inventory.orders.abort.is_some();
+    let works = |state| state == UpdateRecordState::Running || ordered && state == UpdateRecordState::Failed;
+    let running = input.inventory.update.as_ref().filter(|record| works(record.state));
     let complain = |step: &Step| {
         let id = written(step)?["metadata"]["labels"][label::UPDATE_ID.name].as_str();
         match running {
@@ -42,7 +45,8 @@ pub(super) fn marked_by_one_update(input: &PlanningInput, planned: &Planned) -> 
     let marked = machines.iter().find(|machine| machine.update.is_some() && machine.update != ours);
     let Some(machine) = marked else { return Vec::new() };
     let message = || format!("{} carries the mark of another update", machine.name);
-    of_kind(planned, "Job").map(|step| finding(input, Gate::OneAttempt, "C4", step, message())).collect()
+    let made = of_kind(planned, "Job").filter(|step| written(step).is_some());
+    made.map(|step| finding(input, Gate::OneAttempt, "C4", step, message())).collect()
 }
 
 /// C5: after a failure no machine is touched until somebody has acted.
@@ -51,7 +55,10 @@ pub(super) fn nothing_after_failure(input: &PlanningInput, planned: &Planned) ->
     let job = input.inventory.control_plane.job.as_ref();
     let failed = job.filter(|job| matches!(job.state, JobState::Failed { .. })).map(|job| job.name.to_string());
     let stuck = stuck_pool(input).map(|pool| format!("the pool {pool}"));
-    for step in planned.steps.iter().filter(|step| step.stage != Stage::Packages) {
+    // To give up is to act.
+    let is_ordered = input.inventory.orders.abort.is_some();
+    let acts = |step: &Step| is_ordered && step.action.kind() == "Job" && !replaces(step);
+    for step in planned.steps.iter().filter(|step| step.stage != Stage::Packages && !acts(step)) {
         let complain = |gate, who: &String| {
             finding(input, gate, "C5", step, format!("{who} gave up, and nobody has looked at it"))
         };

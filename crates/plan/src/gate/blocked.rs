@@ -318,6 +318,30 @@ pub enum Blocked {
         /// How many fields of how many objects differ.
         changes: usize,
     },
+    /// The update is being given up.
+    Aborting {
+        /// The record of the update.
+        update: ObjectName,
+    },
+    /// The Job that gives an update up used up its attempts.
+    AbortFailed {
+        /// The Job.
+        job: ObjectName,
+        /// What it said.
+        message: String,
+    },
+    /// Somebody wants the update to be given up, and it cannot be any more.
+    AbortTooLate {
+        /// The record of the update.
+        update: ObjectName,
+        /// Why not.
+        why: String,
+    },
+    /// The update to what the cluster is asked to be was given up.
+    Aborted {
+        /// The record of the update.
+        update: ObjectName,
+    },
 }
 
 impl Blocked {

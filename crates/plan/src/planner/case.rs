@@ -1,12 +1,12 @@
 //! The question that a plan answers: where the cluster is on which course.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use windlass_api::kind::cluster_update::UpdateEnd;
 use windlass_api::name::{Uid, UpdateId};
 
-use super::{PlanningInput, control_plane, kubeadm_control_plane, observed, role, topology, workers};
+use super::{PlanningInput, abort, control_plane, kubeadm_control_plane, observed, role, topology, workers};
 use crate::change::{self, Effect};
 use crate::envelope::Envelope;
 use crate::gate::{self, Blocked, Gate, Gates};
@@ -54,6 +54,10 @@ pub(crate) enum Course {
     Pending,
     /// An update failed, and nobody has said yet that it should be tried again.
     Failed,
+    /// An update is being given up.
+    Aborting,
+    /// An update was given up, and what it was for is not begun again by itself.
+    GivenUp,
 }
 
 impl<'a> Case<'a> {
@@ -63,10 +67,12 @@ impl<'a> Case<'a> {
         let last = inventory.update.as_ref();
         let scope = Scope { target, update: last.map_or(creation, |record| record.id) };
         let (course, pending) = match course(&scope, inventory, *now) {
-            Course::Begin { ordinal } => match gates.ask(Gate::Consent, || gate::consent(target, inventory)) {
-                Some(pending) => (Course::Pending, Some(pending)),
-                None => (Course::Begin { ordinal }, None),
-            },
+            course @ (Course::Begin { .. } | Course::GivenUp) => {
+                match gates.ask(Gate::Consent, || gate::consent(target, inventory)) {
+                    Some(pending) => (Course::Pending, Some(pending)),
+                    None => (course, None),
+                }
+            }
             course => (course, None),
         };
         let (update, from) = match (course, last) {
@@ -74,7 +80,9 @@ impl<'a> Case<'a> {
                 let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
                 (UpdateId::new(&target.cluster.uid, ordinal), from)
             }
-            (Course::Running | Course::Failed | Course::Resume, Some(record)) => (record.id, Some(record.from.clone())),
+            (Course::Running | Course::Failed | Course::Resume | Course::Aborting, Some(record)) => {
+                (record.id, Some(record.from.clone()))
+            }
             _ => (scope.update, observed::end(target.drive, inventory)),
         };
         let envelope = Envelope::of(target, from.as_ref());
@@ -139,8 +147,15 @@ impl<'a> Case<'a> {
             self.too_large(),
             failed,
             self.gates.ask(Gate::PoolMoves, || gate::pool_moves(self.inventory, self.now)),
+            self.given_up(),
         ];
         self.forbidden.iter().cloned().chain(more.into_iter().flatten()).collect()
+    }
+
+    /// Refuses to do again what somebody had given up.
+    fn given_up(&self) -> Option<Blocked> {
+        let record = self.inventory.update.as_ref().filter(|_| self.course == Course::GivenUp)?;
+        Some(Blocked::Aborted { update: record.name.clone() })
     }
 
     /// Whether machines may be made otherwise than they are.
@@ -219,7 +234,13 @@ fn course(scope: &Scope<'_>, inventory: &Inventory, now: Timestamp) -> Course {
     // Of the two, the pool may move again by itself.
     let gave_up = job.is_some_and(|job| matches!(job.state, JobState::Failed { .. }))
         || inventory.pools.values().any(|pool| gate::gave_up(pool, now).is_some());
+    let is_ordered = inventory.orders.abort.is_some();
+    let can_be_given_up = || is_ordered && abort::too_late(scope, inventory, last).is_none();
     match last.state {
+        UpdateRecordState::Running | UpdateRecordState::Failed if can_be_given_up() => Course::Aborting,
+        UpdateRecordState::Aborted if !differs => Course::Steady,
+        UpdateRecordState::Aborted if is_ordered && is_back(scope.target, last) => Course::GivenUp,
+        UpdateRecordState::Aborted => next,
         UpdateRecordState::Running => Course::Running,
         UpdateRecordState::Failed if gave_up => Course::Failed,
         // Also where nothing differs any more: an update ends with its success, and not by being forgotten. A target that is
@@ -242,6 +263,12 @@ fn with_outdated(mut end: UpdateEnd, target: &Target, inventory: &Inventory) -> 
     let outdated: BTreeSet<String> = replaced.filter(|role| !foreseen.contains(role)).collect();
     end.outdated = outdated.into_iter().collect();
     end
+}
+
+/// Whether a target is what the cluster was when an update began, but for what Windlass decides.
+fn is_back(target: &Target, record: &UpdateRecord) -> bool {
+    let without = |end: UpdateEnd| UpdateEnd { outdated: Vec::new(), defaults: BTreeMap::new(), ..end };
+    without(target.end()) == without(record.from.clone())
 }
 
 fn is_same_update(target: &Target, record: &UpdateRecord) -> bool {

@@ -5,6 +5,12 @@ use windlass_api::name::{ClusterSecret, PoolName};
 /// The Job that replaces the control plane.
 pub(crate) const JOB: &str = "control-plane/Job";
 
+/// The Job that gives an update up.
+pub(crate) const ABORT_JOB: &str = "control-plane/abort/Job";
+
+/// A Job of an earlier update.
+pub(crate) const EARLIER_JOB: &str = "control-plane/earlier/Job";
+
 /// The Cluster itself.
 pub(crate) const CLUSTER: &str = "cluster/Cluster";
 

@@ -18,7 +18,8 @@ use windlass_api::{annotation, label};
 use windlass_plan::gate::Gates;
 use windlass_plan::inventory::{
     AddonObject, AppliedAddons, ClusterState, ControlPlane, EtcdMember, Inventory, Job, JobState, Machine,
-    MachineState, Milestone, Node, Pool, PoolProgress, Template, UpdateRecord, UpdateRecordState, Workload, applied,
+    MachineState, Milestone, Node, Orders, Pool, PoolProgress, Template, UpdateRecord, UpdateRecordState, Workload,
+    applied,
 };
 use windlass_plan::planner::{PlanningInput, Record};
 use windlass_plan::step::{Action, Revision, Step};
@@ -67,6 +68,7 @@ impl Fake {
             topology: None,
             workload: Workload::NotYet,
             update: None,
+            orders: Orders::default(),
             gaps: Vec::new(),
             consent: None,
         };
@@ -100,6 +102,7 @@ impl Fake {
             Record::Resumed => self.set_record(UpdateRecordState::Running),
             Record::Succeeded => self.set_record(UpdateRecordState::Succeeded),
             Record::Failed { .. } => self.set_record(UpdateRecordState::Failed),
+            Record::Aborted => self.set_record(UpdateRecordState::Aborted),
         }
     }
 

@@ -204,7 +204,7 @@ impl PlanReport {
         };
         let update = match planned.record {
             Some(Record::Begin { name, from, .. }) => Some(Update { name: name.to_string(), from: from.distribution }),
-            Some(Record::Resumed | Record::Succeeded | Record::Failed { .. }) | None => None,
+            Some(Record::Resumed | Record::Succeeded | Record::Failed { .. } | Record::Aborted) | None => None,
         };
         let report = planned.report;
         Self {

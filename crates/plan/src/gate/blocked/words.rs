@@ -60,6 +60,10 @@ impl Blocked {
             Self::MachineFailed { .. } => "MachineFailed",
             Self::PoolStalled { .. } => "PoolStalled",
             Self::ConsentNeeded { .. } => "ConsentNeeded",
+            Self::Aborting { .. } => "Aborting",
+            Self::AbortFailed { .. } => "AbortFailed",
+            Self::AbortTooLate { .. } => "AbortTooLate",
+            Self::Aborted { .. } => "Aborted",
         }
     }
 
@@ -111,8 +115,12 @@ impl Blocked {
             Self::ProxyAhead { node, .. } => format!("Node/{node}"),
             Self::JoinsOtherMinor { .. } => "ControlPlane".to_owned(),
             Self::EtcdQuorumAtRisk { .. } => "Etcd".to_owned(),
-            Self::Retargeted { update } => format!("ClusterUpdate/{update}"),
+            Self::Retargeted { update }
+            | Self::Aborting { update }
+            | Self::AbortTooLate { update, .. }
+            | Self::Aborted { update } => format!("ClusterUpdate/{update}"),
             Self::ConsentNeeded { cluster, .. } => format!("TanzuKubernetesCluster/{cluster}"),
+            Self::AbortFailed { job, .. } => format!("Job/{job}"),
         }
     }
 
@@ -206,6 +214,18 @@ impl Blocked {
                 "agree to it: kubectl annotate --overwrite tanzukubernetescluster {cluster} {}={digest}",
                 annotation::ACCEPTED_DEFAULTS
             ),
+            Self::Aborting { .. } => "wait".to_owned(),
+            Self::AbortFailed { job, .. } => {
+                format!("read the logs of its pods, repair what they name, then delete Job {job} to try again")
+            }
+            Self::AbortTooLate { update, .. } => format!(
+                "let it end, and change the cluster then; remove the annotation {} from ClusterUpdate {update}",
+                annotation::ABORT
+            ),
+            Self::Aborted { update } => format!(
+                "ask for what the cluster was before ClusterUpdate {update}, or remove its annotation {} to try again",
+                annotation::ABORT
+            ),
         }
     }
 }
@@ -297,6 +317,12 @@ impl fmt::Display for Blocked {
                 write!(f, "node {node} would get kube-proxy {to} while the API server of Machine {machine} has {at}")
             }
             Self::JoinsOtherMinor { version, why } => write!(f, "workers of {version} cannot join yet: {why}"),
+            Self::Aborting { update } => write!(f, "{update} is being given up"),
+            Self::AbortFailed { job, message } => write!(f, "Job {job} gave up giving up: {message}"),
+            Self::AbortTooLate { update, why } => write!(f, "{update} cannot be given up any more: {why}"),
+            Self::Aborted { update } => {
+                write!(f, "{update} was given up, and the cluster is still asked to be the same")
+            }
             Self::Retargeted { update } => {
                 write!(
                     f,

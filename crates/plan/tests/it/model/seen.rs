@@ -83,6 +83,7 @@ fn inventory(era: &Era, state: &State, hidden: Option<usize>) -> real::Inventory
         control_plane: real::ControlPlane {
             machines: machines(era, state, IN_ORDER, is_seen),
             job: job(target, state),
+            earlier_jobs: Vec::new(),
             kubeadm: None,
         },
         pools: pools(era, state),
@@ -102,6 +103,7 @@ fn inventory(era: &Era, state: &State, hidden: Option<usize>) -> real::Inventory
             waiting: Vec::new(),
             progress: Vec::new(),
         }),
+        orders: real::Orders::default(),
         gaps: hidden.map(gap).into_iter().collect(),
         consent: None,
     }
