@@ -4,8 +4,8 @@
 //! step of the wall clock changes no decision.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -18,16 +18,25 @@ pub struct Clock(Source);
 #[derive(Clone)]
 enum Source {
     Wall,
-    Virtual { base: Timestamp, origin: Instant },
+    Virtual { base: Timestamp, origin: Instant, stopped: Arc<OnceLock<Timestamp>> },
     ByHand { base: Timestamp, elapsed_micros: Arc<AtomicU64> },
     Bent { by: Box<Clock>, shows: Arc<dyn Fn(Timestamp) -> Timestamp + Send + Sync> },
 }
 
 impl Clock {
     /// A clock that shows `base` now, and then follows tokio's clock: also when that one is paused, advanced by hand, or
-    /// sped up by whoever advances it. Read it only inside the runtime that it was made in.
+    /// sped up by whoever advances it. Read it only inside the runtime that it was made in, or when it has stopped.
     pub fn virtual_from(base: Timestamp) -> Self {
-        Self(Source::Virtual { base, origin: Instant::now() })
+        Self(Source::Virtual { base, origin: Instant::now(), stopped: Arc::default() })
+    }
+
+    /// A virtual clock shows for ever what it shows now, as do its clones. Outside of its runtime, tokio's clock is that of the
+    /// machine, and what was made by the one and is read by the other is no time at all.
+    pub(crate) fn stop(&self) {
+        let now = self.now();
+        if let Source::Virtual { stopped, .. } = &self.0 {
+            stopped.get_or_init(|| now);
+        }
     }
 
     /// A clock that shows `base` until its hand is moved. It may be read from any thread.
@@ -53,7 +62,10 @@ impl Clock {
         match &self.0 {
             Source::Wall => wall_now(),
             // Past the year 9999 the clock stands still: there is nothing later to show.
-            Source::Virtual { base, origin } => base.checked_add(origin.elapsed()).unwrap_or(Timestamp::MAX),
+            Source::Virtual { base, origin, stopped } => {
+                let runs = || base.checked_add(origin.elapsed()).unwrap_or(Timestamp::MAX);
+                stopped.get().copied().unwrap_or_else(runs)
+            }
             Source::Bent { by, shows } => shows(by.now()),
             Source::ByHand { base, elapsed_micros } => {
                 let elapsed = Duration::from_micros(elapsed_micros.load(Ordering::Acquire));

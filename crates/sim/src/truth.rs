@@ -290,9 +290,15 @@ impl Cluster {
         self.update.as_ref().filter(|update| update.state == UpdateState::Running)
     }
 
-    /// The version that the control plane is being brought to, while it is: by an update on record, or by Cluster API alone.
+    /// The latest update, unless it is over. One that gave up is not: what it made stays, and it goes on when it is told to.
+    fn unfinished_update(&self) -> Option<&Update> {
+        self.update.as_ref().filter(|update| matches!(update.state, UpdateState::Running | UpdateState::Failed))
+    }
+
+    /// The version that the control plane is being brought to, until it is there: by an update on record, or by Cluster API
+    /// alone.
     pub(crate) fn rolls_to(&self) -> Option<&KubernetesVersion> {
-        if let Some(update) = self.running_update() {
+        if let Some(update) = self.unfinished_update() {
             return Some(&update.to);
         }
         let to = self.control_plane.as_ref()?.version.as_ref()?;

@@ -1,6 +1,6 @@
-//! An update that is crashed after any of its writes ends as if it had not been.
+//! An update that is crashed after any of its writes ends as if it had not been, and no machine was ever made that it did not need.
 //!
-//! Every write is tried. The large cluster is two tests, so that two cores share the work.
+//! Every write is tried. The large cluster is four tests, so that all cores share the work.
 
 use windlass_rehearse::rehearsal::{Ended, Verdict};
 use windlass_rehearse::sweep::sweep;
@@ -20,11 +20,21 @@ fn the_upgrade_of_one_and_one_survives_a_crash_after_every_write() {
 }
 
 #[test]
-fn the_upgrade_of_three_and_one_survives_a_crash_after_every_other_write() {
-    check(start::three_and_one(), |number| number % 2 == 0);
+fn the_upgrade_of_three_and_three_survives_a_crash_after_every_fourth_write() {
+    check(&start::of(3, 3), |number| number % 4 == 0);
 }
 
 #[test]
-fn the_upgrade_of_three_and_one_survives_a_crash_after_each_of_the_rest() {
-    check(start::three_and_one(), |number| number % 2 == 1);
+fn the_upgrade_of_three_and_three_survives_a_crash_after_each_write_that_follows_those() {
+    check(&start::of(3, 3), |number| number % 4 == 1);
+}
+
+#[test]
+fn the_upgrade_of_three_and_three_survives_a_crash_after_each_write_half_way_between_those() {
+    check(&start::of(3, 3), |number| number % 4 == 2);
+}
+
+#[test]
+fn the_upgrade_of_three_and_three_survives_a_crash_after_each_of_the_rest() {
+    check(&start::of(3, 3), |number| number % 4 == 3);
 }

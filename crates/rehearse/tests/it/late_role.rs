@@ -54,8 +54,7 @@ fn a_late_role_costs_three_attempts_or_all_four_and_never_the_creation() {
     let text = ended.rehearsal.text();
     let Verdict::Failed { why } = &ended.rehearsal.verdict else { panic!("{text}") };
     assert!(why.contains("is not labelled as one of the control plane"), "{why}");
-    // What an update that gave up has made stays, and is nobody's exception any more.
-    assert!(ended.rehearsal.violations.iter().all(|it| ["V1", "V4", "V5"].contains(&&*it.violation.id)), "{text}");
+    assert!(ended.rehearsal.violations.is_empty(), "{text}");
     assert_eq!(counters(&ended), (4, 0), "{text}");
 
     // The Job is deleted, and nodes get their labels again: the same update goes on with what is there.
@@ -68,5 +67,7 @@ fn a_late_role_costs_three_attempts_or_all_four_and_never_the_creation() {
     let ended = rehearsal::hold(&ended.world, &request, Crashes::none()).unwrap();
     let text = ended.rehearsal.text();
     assert_eq!(ended.rehearsal.verdict, Verdict::Reached { distribution: TO.into() }, "{text}");
-    assert_eq!(counters(&ended).1, 1, "{text}");
+    assert_eq!(counters(&ended), (0, 1), "{text}");
+    assert!(ended.rehearsal.took.as_mins() < 30, "{text}");
+    assert!(ended.rehearsal.violations.is_empty(), "{text}");
 }

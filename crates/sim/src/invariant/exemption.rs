@@ -27,15 +27,15 @@ pub(super) const KUBELET_OF_NEW_CONTROL_PLANE: Exemption = Exemption {
     rule: "V1",
     below: Some((facts::LOCAL_API_SERVER_SINCE, 0)),
     why: "below 1.31 the kubelet of a new control-plane machine reaches all API servers through the address of the cluster, \
-          and some of them are older while the update that brought it runs",
+          and some of them are older until the update that brought it is over",
 };
 
 /// kube-proxy on a new control-plane machine.
 pub(super) const PROXY_OF_NEW_CONTROL_PLANE: Exemption = Exemption {
     rule: "V5",
     below: None,
-    why: "the disk of a new control-plane machine has no older kube-proxy, and some API servers are older while the update that \
-          brought it runs",
+    why: "the disk of a new control-plane machine has no older kube-proxy, and some API servers are older until the update that \
+          brought it is over",
 };
 
 /// A member that joins etcd at once as a voter.

@@ -16,7 +16,7 @@ fn v1_no_kubelet_is_newer_than_an_api_server() {
 }
 
 #[test]
-fn v1_is_exempt_for_the_new_control_plane_machine_of_a_running_update_and_no_further() {
+fn v1_is_exempt_for_the_new_control_plane_machine_of_an_update_that_is_not_over_and_no_further() {
     let join = |script: &mut Script, version: &str, control_plane| {
         script.control_plane_machine("cp-0-1", "cp-0", OLD, "0");
         script.power("cp-0-1", version, true);
@@ -26,11 +26,18 @@ fn v1_is_exempt_for_the_new_control_plane_machine_of_a_running_update_and_no_fur
     script.update(NEW, "Running");
     join(&mut script, NEW, true);
     assert_eq!((script.violated(), script.exempted()), (vec![], vec!["V1".to_owned()]));
-    // When the update is over, so is the exception.
+    // What an update that gave up has made stays until somebody lets it go on. When it is over, so is the exception.
     script.update(NEW, "Failed");
+    assert_eq!((script.violated(), script.exempted()), (vec![], vec!["V1".to_owned()]));
+    script.update(NEW, "Succeeded");
     assert_eq!(script.violated(), ["V1"]);
 
     check_with(1, &["V1"], |script| join(script, NEW, true));
+    // An update of before, which gave up, is no reason for a machine of another version.
+    check_with(1, &["V1"], |script| {
+        script.update("v1.16.9+vmware.1", "Failed");
+        join(script, NEW, true);
+    });
     check_with(1, &["V1"], |script| {
         script.update(NEW, "Running");
         script.worker("w-1", OLD);
@@ -90,10 +97,12 @@ fn v5_no_kube_proxy_is_newer_than_an_api_server_nor_much_older() {
 }
 
 #[test]
-fn v5_is_exempt_on_the_new_control_plane_machine_of_a_running_update_and_no_further() {
+fn v5_is_exempt_on_the_new_control_plane_machine_of_an_update_that_is_not_over_and_no_further() {
     let mut script = Script::running(1);
     script.update(NEW, "Running");
     script.component("kube-proxy", "cp-0", NEW);
+    assert_eq!((script.violated(), script.exempted()), (vec![], vec!["V5".to_owned()]));
+    script.update(NEW, "Failed");
     assert_eq!((script.violated(), script.exempted()), (vec![], vec!["V5".to_owned()]));
     script.update(NEW, "Succeeded");
     assert_eq!(script.violated(), ["V5"]);
@@ -173,6 +182,21 @@ fn v4_is_exempt_before_1_19_1_while_a_control_plane_is_rolled_and_no_further() {
     assert_eq!(roll("v1.19.16", "v1.20.0", true), (0, 0));
     // The new one is too new for the old server, and the two old ones too old for the new server.
     assert_eq!(roll("v1.17.0", "v1.19.0", true), (3, 0));
+}
+
+#[test]
+fn v4_is_exempt_until_the_update_is_over_that_brought_the_machine() {
+    let mut script = Script::running(1);
+    script.update(NEW, "Running");
+    script.power("cp-0-1", NEW, true);
+    script.component("kube-apiserver", "cp-0-1", NEW);
+    script.component("kube-scheduler", "cp-0-1", NEW);
+    let of = |ids: Vec<String>| ids.into_iter().filter(|id| id == "V4").count();
+    let before = of(script.exempted());
+    script.update(NEW, "Failed");
+    assert!(before > 0 && of(script.violated()) == 0, "{:?}", script.violated());
+    script.update(NEW, "Succeeded");
+    assert_eq!(of(script.violated()), before, "it is as it was, without the exception");
 }
 
 #[test]
