@@ -34,6 +34,8 @@ pub enum Blocked {
     },
     /// The Job of an update used up its attempts.
     ControlPlaneUpdateFailed {
+        /// The cluster.
+        cluster: ClusterName,
         /// The Job.
         job: ObjectName,
         /// What it said.

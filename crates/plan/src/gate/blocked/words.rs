@@ -6,6 +6,7 @@ use windlass_api::annotation;
 use windlass_api::name::MachineName;
 
 use super::Blocked;
+use crate::render::job::NAMESPACE;
 
 impl Blocked {
     /// The refusal in one word, the same everywhere.
@@ -147,10 +148,13 @@ impl Blocked {
             Self::PackageNotReady { addon, .. } => {
                 format!("wait; if it lasts, look at the pods of the add-on {addon} in the workload cluster")
             }
-            Self::ControlPlaneUpdateFailed { job, .. } => {
-                format!("read the logs of its pods, repair what they name, then delete Job {job} to try again")
+            Self::ControlPlaneUpdateFailed { cluster, job, .. } => format!(
+                "windlass logs {cluster} says why; when that is repaired, windlass retry {cluster} \
+                 (or kubectl -n {NAMESPACE} delete job {job})"
+            ),
+            Self::ControlPlaneUpdateIncomplete { job, .. } => {
+                format!("run it again: kubectl -n {NAMESPACE} delete job {job}")
             }
-            Self::ControlPlaneUpdateIncomplete { job, .. } => format!("delete Job {job} to run it again"),
             Self::ControlPlaneTooLarge { have, .. } => format!("set spec.topology.controlPlane.count back to {have}"),
             Self::ControlPlaneLost => "restore the cluster from a backup, or delete it and create it again".to_owned(),
             Self::VersionRefused { .. } => "ask for another version".to_owned(),
@@ -232,7 +236,7 @@ impl fmt::Display for Blocked {
             Self::WorkloadUnreachable { why } => write!(f, "the workload cluster does not answer: {why}"),
             Self::PackageNotReady { addon, why } => write!(f, "the add-on {addon} is not ready: {why}"),
             Self::ControlPlaneUpdateRunning { job } => write!(f, "Job {job} is replacing the control plane"),
-            Self::ControlPlaneUpdateFailed { job, message } => {
+            Self::ControlPlaneUpdateFailed { job, message, .. } => {
                 write!(f, "Job {job} gave up replacing the control plane: {message}")
             }
             Self::ControlPlaneUpdateIncomplete { job, machine } => {
@@ -348,7 +352,7 @@ impl fmt::Display for Blocked {
 
 #[cfg(test)]
 mod tests {
-    use windlass_api::name::{MachineName, ObjectName};
+    use windlass_api::name::{ClusterName, MachineName, ObjectName};
 
     use super::*;
 
@@ -363,15 +367,17 @@ mod tests {
 
     #[test]
     fn a_refusal_names_its_object_and_the_way_out() {
+        let cluster = ClusterName::new("my-tkc").unwrap();
         let job = ObjectName::new("update-7").unwrap();
         let machine = MachineName::new("cp-0").unwrap();
         check(
-            &Blocked::ControlPlaneUpdateFailed { job, message: "timed out".to_owned() },
+            &Blocked::ControlPlaneUpdateFailed { cluster, job, message: "timed out".to_owned() },
             [
                 "ControlPlaneUpdateFailed",
                 "Job/update-7",
                 "Job update-7 gave up replacing the control plane: timed out",
-                "read the logs of its pods, repair what they name, then delete Job update-7 to try again",
+                "windlass logs my-tkc says why; when that is repaired, windlass retry my-tkc \
+                 (or kubectl -n vmware-system-tkg delete job update-7)",
             ],
         );
         let [at, need] = ["v1.15.5", "v1.16.7"].map(|text| text.parse().unwrap());
