@@ -317,8 +317,10 @@ pub enum Blocked {
         digest: String,
         /// The first thing that is decided otherwise.
         first: String,
-        /// How many fields of how many objects differ.
+        /// How many things are.
         changes: usize,
+        /// Whose machines would be replaced.
+        roles: Vec<String>,
     },
 }
 

@@ -17,6 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use windlass_apiserver::listen::{self, kubeconfig};
 use windlass_controller::metrics::Metrics;
+use windlass_plan::render::Defaults;
 use windlass_sim::timeline::Recorder;
 use windlass_sim::world as sim;
 
@@ -59,6 +60,17 @@ pub struct Up {
     /// Serve metrics for Prometheus, on an address of this machine only; a free port without one
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
     metrics: Option<SocketAddr>,
+    /// Have nodes register with this, as another version of Windlass may decide: imagePullPolicy=Always. May be given several
+    /// times. Machines that were made without it are replaced when somebody agrees
+    #[arg(long, value_name = "FIELD=VALUE", value_parser = registration)]
+    node_registration: Vec<(String, String)>,
+}
+
+/// A field of kubeadm's `nodeRegistration`, and what it is to be.
+fn registration(text: &str) -> Result<(String, String), String> {
+    let both = text.split_once('=').filter(|(field, value)| !field.is_empty() && !value.is_empty());
+    let (field, value) = both.ok_or_else(|| "accepted is FIELD=VALUE, such as imagePullPolicy=Always".to_owned())?;
+    Ok((field.to_owned(), value.to_owned()))
 }
 
 pub fn speed(text: &str) -> Result<NonZeroU32, String> {
@@ -90,6 +102,7 @@ impl Up {
             kubeconfig: &path,
             speed: self.speed,
             scenario,
+            defaults: Defaults { node_registration: self.node_registration.into_iter().collect() },
             recorder: Recorder::remembering(EVENTS_MAX),
             metrics: Arc::clone(&counters),
         })

@@ -7,6 +7,7 @@
 pub mod mask;
 mod script;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -89,7 +90,7 @@ topics![
     secrets["--speed", "600"],
     seed_002["--speed", "600", "--scenario", LATE_ROLE],
     server_side_apply,
-    update["--speed", "600"],
+    update["--speed", "600", "--node-registration", "imagePullPolicy=Always"],
     upgrade["--speed", "600"],
     wait,
     watch
@@ -117,6 +118,32 @@ fn check(topic: &str, up: &[&str]) {
     let diff = TextDiff::from_lines(&written, &answered);
     let shown = diff.unified_diff().context_radius(4).header("written", "answered").to_string();
     assert!(written == answered, "{}:\n{shown}", path.display());
+}
+
+#[test]
+fn every_exit_code_of_the_help_is_in_a_transcript() {
+    let help = Command::new(env!("CARGO_BIN_EXE_windlass")).arg("--help").output().unwrap().stdout;
+    let help = String::from_utf8(help).unwrap();
+    let (_, listed) = help.split_once("Exit codes:\n").unwrap();
+    let promised: BTreeSet<i32> = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+        .filter(|code| *code != 0)
+        .collect();
+    let mut shown = BTreeSet::new();
+    for entry in fs::read_dir(folder()).unwrap() {
+        let mut command = String::new();
+        for line in fs::read_to_string(entry.unwrap().path()).unwrap().lines() {
+            let code = line.strip_prefix("? ").or_else(|| line.strip_prefix("ended with "));
+            match (line.strip_prefix("$ "), code.and_then(|code| code.parse::<i32>().ok())) {
+                (Some(line), _) => line.clone_into(&mut command),
+                (None, Some(code)) if command.contains("windlass ") => drop(shown.insert(code)),
+                (None, _) => {}
+            }
+        }
+    }
+    assert!(promised.len() >= 8, "{listed}");
+    assert_eq!(promised.difference(&shown).collect::<Vec<_>>(), Vec::<&i32>::new());
 }
 
 /// Why there is no kubectl to use.

@@ -8,6 +8,9 @@ use windlass_api::name::MachineName;
 use super::Blocked;
 use crate::render::job::NAMESPACE;
 
+/// What stands before the digest in the way out of [`Blocked::ConsentNeeded`].
+const AGREEMENT: char = '=';
+
 impl Blocked {
     /// The refusal in one word, the same everywhere.
     pub fn reason(&self) -> &'static str {
@@ -207,10 +210,17 @@ impl Blocked {
                 "repair what keeps its machines (kubectl get machines); the update goes on when the pool {pool} moves"
             ),
             Self::ConsentNeeded { cluster, digest, .. } => format!(
-                "agree to it: kubectl annotate --overwrite tanzukubernetescluster {cluster} {}={digest}",
+                "agree to it: windlass update {cluster} --accept-defaults (or kubectl annotate --overwrite \
+                 tanzukubernetescluster {cluster} {}{AGREEMENT}{digest})",
                 annotation::ACCEPTED_DEFAULTS
             ),
         }
+    }
+
+    /// What somebody would agree to, out of a text with the way out of [`Blocked::ConsentNeeded`] in it.
+    pub fn asked_to_agree_to(text: &str) -> Option<&str> {
+        let (_, after) = text.split_once(&format!("{}{AGREEMENT}", annotation::ACCEPTED_DEFAULTS))?;
+        after.split([' ', ')']).next().filter(|digest| !digest.is_empty())
     }
 }
 
@@ -342,9 +352,10 @@ impl fmt::Display for Blocked {
             Self::DrainBlocked { machine, why } => write!(f, "Machine {machine} cannot be drained: {why}"),
             Self::MachineFailed { machine, why } => write!(f, "Machine {machine} has failed: {why}"),
             Self::PoolStalled { pool, since } => write!(f, "the pool {pool} has not moved since {since:.0}"),
-            Self::ConsentNeeded { first, changes, .. } => {
+            Self::ConsentNeeded { first, changes, roles, .. } => {
                 let more = if *changes > 1 { format!(" and {} more", changes - 1) } else { String::new() };
-                write!(f, "this Windlass would replace machines for defaults of its own: {first}{more}")
+                let roles = roles.join(", ");
+                write!(f, "this Windlass would replace machines for defaults of its own: {first}{more}, on {roles}")
             }
         }
     }
@@ -413,5 +424,31 @@ mod tests {
             ],
         );
         check(&Blocked::NoWorkloadApi, ["NoWorkloadApi", "Cluster", "the workload cluster has no API yet", "wait"]);
+    }
+
+    #[test]
+    fn what_is_agreed_to_can_be_read_from_the_way_out() {
+        let consent = Blocked::ConsentNeeded {
+            cluster: ClusterName::new("my-tkc").unwrap(),
+            digest: "sha256:7".to_owned(),
+            first: "imagePullPolicy nothing -> Always".to_owned(),
+            changes: 2,
+            roles: vec!["control-plane/0".to_owned(), "workers/default".to_owned()],
+        };
+        check(
+            &consent,
+            [
+                "ConsentNeeded",
+                "TanzuKubernetesCluster/my-tkc",
+                "this Windlass would replace machines for defaults of its own: imagePullPolicy nothing -> Always and 1 more, \
+                 on control-plane/0, workers/default",
+                "agree to it: windlass update my-tkc --accept-defaults (or kubectl annotate --overwrite \
+                 tanzukubernetescluster my-tkc windlass.dev/accepted-defaults=sha256:7)",
+            ],
+        );
+        let told = format!("{consent}; {}", consent.way_out());
+        assert_eq!(Blocked::asked_to_agree_to(&told), Some("sha256:7"));
+        assert_eq!(Blocked::asked_to_agree_to("windlass.dev/accepted-defaults="), None);
+        assert_eq!(Blocked::asked_to_agree_to("wait"), None);
     }
 }
