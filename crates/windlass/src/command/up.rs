@@ -36,7 +36,8 @@ const EVENTS_MAX: usize = 10_000;
 
 /// Start an embedded management cluster and keep it running.
 ///
-/// Prints one line for a shell, `export KUBECONFIG=…`, and serves until it is interrupted. It has releases, machine classes
+/// Prints one line for a shell, `export KUBECONFIG=…` (with --metrics another, `export WINDLASS_METRICS=…`), and serves until it
+/// is interrupted. It has releases, machine classes
 /// and simulated machines, so that clusters can be created and upgraded on it. Everything is kept in memory: objects, keys and
 /// ports are new at each start.
 #[derive(clap::Args)]
@@ -108,13 +109,15 @@ impl Up {
         })
         .await?;
         let text = path.to_str().ok_or_else(|| Error::PathText { path: path.clone() })?;
-        output::data(&format!("export KUBECONFIG={}", shell_word(text)))?;
-        output::note(&format!("A management cluster listens on {}. Ctrl-C ends it.", embedded.url));
-        output::note("In another terminal, try: windlass create cluster my-tkc --wait");
+        let mut lines = vec![format!("export KUBECONFIG={}", shell_word(text))];
         if let Some(address) = self.metrics {
-            let listener = metrics::listen(address).await?;
+            let (listener, url) = metrics::listen(address).await?;
+            lines.push(format!("export WINDLASS_METRICS={url}"));
             tokio::spawn(metrics::serve(listener, embedded.client(), counters));
         }
+        output::data(&lines.join("\n"))?;
+        output::note(&format!("A management cluster listens on {}. Ctrl-C ends it.", embedded.url));
+        output::note("In another terminal, try: windlass create cluster my-tkc --wait");
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = embedded.serve(async move {
             // It never sends: it is dropped to stop.

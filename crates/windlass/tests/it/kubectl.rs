@@ -91,7 +91,7 @@ topics![
     seed_002["--speed", "600", "--scenario", LATE_ROLE],
     server_side_apply,
     update["--speed", "600", "--node-registration", "imagePullPolicy=Always"],
-    upgrade["--speed", "600"],
+    upgrade["--speed", "600", "--metrics"],
     wait,
     watch
 ];
@@ -170,7 +170,7 @@ struct Session {
     work: TempDir,
     kubeconfig: PathBuf,
     shell: Shell,
-    _server: Option<(Up, TempDir)>,
+    server: Option<(Up, TempDir)>,
 }
 
 /// Who reads commands.
@@ -204,11 +204,11 @@ impl Session {
     fn start(up: &[&str], shell: Shell) -> Self {
         let work = TempDir::new().unwrap();
         if let Some(kubeconfig) = std::env::var_os("WINDLASS_TRANSCRIPTS_ON") {
-            return Self { work, kubeconfig: kubeconfig.into(), shell, _server: None };
+            return Self { work, kubeconfig: kubeconfig.into(), shell, server: None };
         }
         let state = TempDir::new().unwrap();
         let up = Up::start(state.path(), up);
-        Self { work, kubeconfig: state.path().join("windlass/kubeconfig"), shell, _server: Some((up, state)) }
+        Self { work, kubeconfig: state.path().join("windlass/kubeconfig"), shell, server: Some((up, state)) }
     }
 
     fn answers(&self, mut script: Script) -> Script {
@@ -223,6 +223,10 @@ impl Session {
         script
     }
 
+    fn metrics(&self) -> &str {
+        self.server.as_ref().and_then(|(up, _)| up.metrics.as_deref()).unwrap_or_default()
+    }
+
     /// What a command prints and says, in the order in which it does, and its exit code.
     fn run(&self, line: &str) -> (String, i32) {
         let home = self.work.path().join(".home");
@@ -233,6 +237,7 @@ impl Session {
             .env_clear()
             .env("PATH", path())
             .env("KUBECONFIG", &self.kubeconfig)
+            .env("WINDLASS_METRICS", self.metrics())
             .env("EXAMPLES", Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/examples"))
             .env("HOME", &home)
             .env("TMPDIR", &home)

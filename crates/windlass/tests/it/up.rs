@@ -40,6 +40,8 @@ pub struct Up {
     stdout: BufReader<ChildStdout>,
     /// What it printed.
     line: String,
+    /// Where its metrics are, if it was told to serve them.
+    pub metrics: Option<String>,
 }
 
 impl Up {
@@ -48,7 +50,12 @@ impl Up {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        Self { child, stdout, line }
+        let metrics = arguments.contains(&"--metrics").then(|| {
+            let mut second = String::new();
+            stdout.read_line(&mut second).unwrap();
+            second.trim_end().strip_prefix("export WINDLASS_METRICS=").unwrap().to_owned()
+        });
+        Self { child, stdout, line, metrics }
     }
 
     fn send(&self, signal: &str) {
