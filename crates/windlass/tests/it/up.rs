@@ -201,6 +201,24 @@ fn a_taken_port_is_explained() {
 }
 
 #[test]
+fn every_command_is_in_the_readme() {
+    let state = TempDir::new().unwrap();
+    let (output, _) = run(state.path(), &["--help"]);
+    let help = String::from_utf8(output.stdout).unwrap();
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let commands =
+        commands.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next());
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
+    // What pods run, and what people type before they read anything.
+    let others = ["control-plane", "help"];
+    let named = |command: &&str| {
+        readme.contains(&format!("windlass {command} ")) || readme.contains(&format!("windlass {command}`"))
+    };
+    let missing: Vec<&str> = commands.filter(|command| !others.contains(command)).filter(|it| !named(it)).collect();
+    assert!(help.contains("  upgrade ") && missing.is_empty(), "not in the README: {missing:?}");
+}
+
+#[test]
 fn wrong_usage_and_help_differ_in_their_exit_codes() {
     let state = TempDir::new().unwrap();
     for (arguments, code) in [
