@@ -30,7 +30,7 @@ use windlass_plan::step::Step;
 use windlass_plan::target::Target;
 use windlass_runtime::events::Recorder;
 use windlass_runtime::key::Key;
-use windlass_runtime::runner::{Ctx, Options, Outcome, Runner};
+use windlass_runtime::runner::{Ctx, Load, Options, Outcome, Runner};
 use windlass_runtime::watch::{Change, Watch};
 
 use crate::access::{Access, WorkloadCluster};
@@ -142,6 +142,7 @@ pub async fn run(access: Access, stop: impl Future<Output = ()>) {
 fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
     let mut options = Options::new(access.clock.clone(), access.seed);
     options.trace.clone_from(&access.trace);
+    options.load = access.metrics.clone().map(|metrics| metrics as Arc<dyn Load>);
     let client = &access.client;
     let selected = |label: &str| watcher::Config::default().labels(label);
 

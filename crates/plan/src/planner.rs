@@ -115,11 +115,13 @@ pub fn plan(input: &PlanningInput) -> Planned {
     planned
 }
 
+/// What plans one stage.
+type StagePlanner = fn(&Case<'_>) -> StagePlan;
+
 impl Planned {
     fn stages(&mut self, case: &Case<'_>) {
         self.stage(case, Stage::Packages, packages::plan);
-        let (control_plane, workers): (fn(&Case<'_>) -> StagePlan, fn(&Case<'_>) -> StagePlan) = match case.target.drive
-        {
+        let (control_plane, workers): (StagePlanner, StagePlanner) = match case.target.drive {
             Drive::Machines => (control_plane::plan, workers::plan),
             Drive::KubeadmControlPlane => (kubeadm_control_plane::plan, workers::plan),
             Drive::Topology => (topology::control_plane, topology::pools),
@@ -128,7 +130,7 @@ impl Planned {
         self.stage(case, Stage::Workers, workers);
     }
 
-    fn stage(&mut self, case: &Case<'_>, stage: Stage, plan: fn(&Case<'_>) -> StagePlan) {
+    fn stage(&mut self, case: &Case<'_>, stage: Stage, plan: StagePlanner) {
         let StagePlan { steps, state, mut changes, blocked } = plan(case);
         changes.sort();
         self.report.stages.push(StageReport { stage, state, changes, blocked });

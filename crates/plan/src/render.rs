@@ -6,6 +6,7 @@
 pub mod cluster;
 mod cover;
 mod defaults;
+mod elements;
 pub mod job;
 pub mod kubeadm;
 pub mod kubeadm_control_plane;

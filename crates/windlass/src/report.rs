@@ -14,6 +14,8 @@ use windlass_api::kind::{condition, is_true};
 use windlass_api::label;
 use windlass_plan::step::Stage;
 
+use crate::pending;
+
 pub use self::collect::read;
 pub use self::progress::Count;
 
@@ -33,6 +35,9 @@ pub struct Report {
     /// What all of its machines are.
     pub running: Option<String>,
     pub waiting_for: Option<String>,
+    /// What would be done if somebody agreed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<String>,
     pub update: Option<UpdateReport>,
     pub machines: Vec<MachineReport>,
     pub addons: Vec<AddonStatus>,
@@ -116,6 +121,7 @@ impl Report {
             release: cluster.spec.distribution.full_version.clone(),
             running: status.version,
             waiting_for: status.waiting_for.filter(|text| !text.is_empty()),
+            pending: pending::message(cluster),
             update,
             machines,
             addons: status.addons.into_values().collect(),

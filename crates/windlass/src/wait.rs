@@ -10,6 +10,7 @@ use windlass_api::name::ClusterName;
 use crate::client::Management;
 use crate::error::{Exit, Explained, Kind};
 use crate::output;
+use crate::pending::Pending;
 use crate::progress::{HEARTBEAT, Progress};
 use crate::watch::Watch;
 use crate::way;
@@ -143,6 +144,10 @@ fn judge(cluster: &TanzuKubernetesCluster, generation: i64) -> Seen {
     let Some(status) = status.filter(|_| current) else {
         return Seen::Unseen;
     };
+    // An annotation does not change the generation.
+    if Pending::of(cluster).is_some_and(|pending| pending.is_agreed(cluster)) {
+        return Seen::Unseen;
+    }
     let Some(phase) = status.phase else {
         return Seen::Going;
     };
@@ -251,6 +256,27 @@ mod tests {
             &json!({"observedGeneration": 2, "phase": "updateFailed", "version": old, "waitingFor": "a person"}),
             &Seen::Failed("a person".to_owned()),
         );
+    }
+
+    #[test]
+    fn what_was_agreed_to_is_not_reached_before_somebody_has_looked() {
+        let message = "this would be; agree to it: (or kubectl annotate x windlass.dev/accepted-defaults=sha256:7)";
+        let check = |agreed: &str, seen: &Seen| {
+            let machines = json!({"count": 1, "class": "small", "storageClass": "fast"});
+            let cluster = serde_json::from_value(json!({
+                "apiVersion": "run.tanzu.vmware.com/v1alpha1",
+                "kind": "TanzuKubernetesCluster",
+                "metadata": {"name": "my-tkc", "annotations": {"windlass.dev/accepted-defaults": agreed}},
+                "spec": {"distribution": {"fullVersion": "v1"}, "topology": {"controlPlane": machines, "workers": machines}},
+                "status": {"observedGeneration": 2, "phase": "running", "version": "v1", "conditions": [
+                    {"type": "UpdatePending", "status": "True", "reason": "ConsentNeeded", "message": message,
+                        "lastTransitionTime": ""},
+                ]},
+            }));
+            assert_eq!(judge(&cluster.unwrap(), 2), *seen, "{agreed}");
+        };
+        check("sha256:7", &Seen::Unseen);
+        check("sha256:of-something-else", &Seen::Reached);
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub enum Blocked {
     },
     /// The Job of an update used up its attempts.
     ControlPlaneUpdateFailed {
+        /// The cluster.
+        cluster: ClusterName,
         /// The Job.
         job: ObjectName,
         /// What it said.
@@ -324,8 +326,10 @@ pub enum Blocked {
         digest: String,
         /// The first thing that is decided otherwise.
         first: String,
-        /// How many fields of how many objects differ.
+        /// How many things are.
         changes: usize,
+        /// Whose machines would be replaced.
+        roles: Vec<String>,
     },
     /// The update is being given up.
     Aborting {

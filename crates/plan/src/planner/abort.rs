@@ -33,9 +33,9 @@ pub(super) fn too_late(scope: &Scope<'_>, inventory: &Inventory, record: &Update
     let replaced = Envelope::of(scope.target, Some(&record.from)).replaced;
     let is_switched = |pool: &&PoolTarget| {
         let observed = inventory.pools.get(&pool.name);
-        let replaces = |changes: Vec<change::FieldChange>| changes.iter().any(|it| it.effect == Effect::Replaces);
+        let any_replaces = |changes: Vec<change::FieldChange>| changes.iter().any(|it| it.effect == Effect::Replaces);
         replaced.contains(&role::pool(&pool.name))
-            && observed.is_some_and(|observed| !replaces(change::pool(scope, pool, observed)))
+            && observed.is_some_and(|observed| !any_replaces(change::pool(scope, pool, observed)))
     };
     let pool = scope.target.pools.iter().find(is_switched)?;
     Some(format!("the machines of the pool {} are being replaced", pool.name))
@@ -101,14 +101,14 @@ fn begin(case: &Case<'_>, order: &Abort) -> StagePlan {
         why: why.clone(),
     };
     if let Some(expect) = &order.upgrading {
-        let stop = Action::Delete {
+        let delete = Action::Delete {
             api_version: "batch/v1".to_owned(),
             kind: "Job".to_owned(),
             namespace: Some(job::NAMESPACE.to_owned()),
             name: case.update.job_name().to_string(),
             expect: expect.clone(),
         };
-        return StagePlan::ready(vec![step(role::JOB, stop)], Vec::new());
+        return StagePlan::ready(vec![step(role::JOB, delete)], Vec::new());
     }
     let machines = &case.inventory.control_plane.machines;
     if let Some(foreign) = case.gates.ask(Gate::OneAttempt, || gate::one_attempt(machines, case.update)) {

@@ -141,7 +141,9 @@ impl<'a> Case<'a> {
 
     /// The refusals of the gates that hold every machine of the cluster, and of the rule that nobody can switch off.
     fn holds(&self) -> Vec<Blocked> {
-        let failed = self.gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(self.inventory));
+        let name = &self.target.cluster.name;
+        let failed =
+            self.gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(name, self.inventory));
         let failed = failed.filter(|blocked| matches!(blocked, Blocked::ControlPlaneUpdateFailed { .. }));
         let more = [
             self.gates.ask(Gate::NoGaps, || gate::no_gaps(self.inventory)),

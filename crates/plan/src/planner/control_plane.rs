@@ -52,7 +52,8 @@ fn replace(case: &Case<'_>, machine: &Machine, changes: Vec<String>) -> StagePla
         }
         Some((job, JobState::Complete)) => vec![incomplete(job, machine)],
         Some((job, JobState::Failed { message })) => {
-            vec![Blocked::ControlPlaneUpdateFailed { job: job.clone(), message: message.clone() }]
+            let cluster = case.target.cluster.name.clone();
+            vec![Blocked::ControlPlaneUpdateFailed { cluster, job: job.clone(), message: message.clone() }]
         }
         None => refusals(case),
     };
@@ -79,7 +80,7 @@ fn refusals(case: &Case<'_>) -> Vec<Blocked> {
     // What this update itself made may be half-done: the next attempt is who judges and repairs it.
     let ours = |machine: &Machine| machine.is_made_by(case.update);
     let machines = [
-        gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(inventory)),
+        gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(&target.cluster.name, inventory)),
         gates.ask(Gate::OneAttempt, || gate::one_attempt(machines, case.update)),
         gates.ask(Gate::OneAttempt, || gate::one_version(machines, case.update, &target.release.kubernetes)),
         gates.ask(Gate::CertificatesPresent, || gate::certificates_present(&target.cluster.name, &inventory.secrets)),

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use windlass_plan::render::Defaults;
 use windlass_sim::fault::Scenario;
 use windlass_sim::timeline::{Recorder, Timeline};
 
@@ -145,6 +146,7 @@ impl Scene {
             kubeconfig: &kubeconfig,
             speed,
             scenario: Scenario::default(),
+            defaults: Defaults::default(),
             recorder: recorder.clone(),
             metrics: Arc::default(),
         };

@@ -1,11 +1,12 @@
 //! `windlass retry`: an update that has failed goes on where it stopped.
 
 use k8s_openapi::api::batch::v1::Job;
+use kube::ResourceExt as _;
 use serde::Serialize;
 use serde_json::json;
 use windlass_api::annotation;
 use windlass_api::condition::ConditionType;
-use windlass_api::kind::cluster_update::UpdateState;
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState, WaitingFor};
 use windlass_api::name::{ClusterName, ObjectName, UpdateId};
 
 use crate::changed::Changed;
@@ -19,7 +20,8 @@ use super::block_on;
 /// Try a failed update of a control plane again
 ///
 /// Deletes the Job that has failed. The controllers make it again, with the same id: it goes on with the machines that it finds,
-/// and replaces none twice.
+/// and replaces none twice. An update whose workers failed has no Job: it goes on by itself when they move again, and it is said
+/// what keeps them.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  windlass logs my-tkc      see why it failed\n  windlass retry my-tkc     when that is mended"
@@ -63,7 +65,7 @@ impl Retry {
             return self.take_over(&management, &latest, failed).await;
         }
         let Some(job) = failed else {
-            return Err(self.nothing(&latest).into());
+            return Err(nothing(&self.cluster, &latest.record).into());
         };
         delete(&management, &job).await?;
         let failed_attempts = job.status.and_then(|status| status.failed).unwrap_or_default();
@@ -77,7 +79,7 @@ impl Retry {
         if let Some(UpdateState::Succeeded | UpdateState::Aborted) =
             latest.record.status.as_ref().and_then(|status| status.state)
         {
-            return Err(self.nothing(latest).into());
+            return Err(nothing(cluster, &latest.record).into());
         }
         let id = latest.foreign(management, cluster).await?;
         let (key, value) = annotation::ADOPT.entry(&id);
@@ -110,20 +112,34 @@ impl Retry {
         output::note(&format!("Next: windlass status {cluster} --watch"));
         Ok(Exit::Done)
     }
+}
 
-    /// Why there is nothing to try again.
-    fn nothing(&self, latest: &Latest) -> Error {
-        let (cluster, update) = (self.cluster.clone(), latest.name().to_owned());
-        let status = latest.record.status.clone().unwrap_or_default();
-        match status.state {
-            Some(UpdateState::Failed) => {
-                Error::NoJob { cluster, update, why: status.failure.unwrap_or_else(|| "nothing is said".to_owned()) }
-            }
-            Some(UpdateState::Succeeded) => Error::Done { cluster, update },
-            Some(UpdateState::Aborted) => Error::GivenUp { cluster, update },
-            _ => Error::GoesOn { cluster, update },
+/// Why there is nothing to try again.
+fn nothing(cluster: &ClusterName, record: &ClusterUpdate) -> Error {
+    let (cluster, update) = (cluster.clone(), record.name_any());
+    let status = record.status.clone().unwrap_or_default();
+    match status.state {
+        Some(UpdateState::Failed) => Error::Mend {
+            cluster,
+            update,
+            why: status.failure.unwrap_or_else(|| "nothing is said".to_owned()),
+            ways: ways(&status.waiting_for),
+        },
+        Some(UpdateState::Succeeded) => Error::Done { cluster, update },
+        Some(UpdateState::Aborted) => Error::GivenUp { cluster, update },
+        Some(UpdateState::Running) | None => Error::GoesOn { cluster, update },
+    }
+}
+
+/// What a person can do, about each object once.
+fn ways(waiting_for: &[WaitingFor]) -> Vec<String> {
+    let mut ways: Vec<String> = Vec::new();
+    for way in waiting_for.iter().filter_map(|wait| wait.way_out.as_ref()) {
+        if !ways.contains(way) {
+            ways.push(way.clone());
         }
     }
+    ways
 }
 
 /// There is nothing to try again.
@@ -135,8 +151,8 @@ enum Error {
     Done { cluster: ClusterName, update: String },
     #[error("the update {update} of {cluster} was given up: there is nothing to try again")]
     GivenUp { cluster: ClusterName, update: String },
-    #[error("the update {update} of {cluster} did not fail in a Job, and goes on by itself when this is mended: {why}")]
-    NoJob { cluster: ClusterName, update: String, why: String },
+    #[error("the update {update} of {cluster} goes on by itself when this is mended: {why}")]
+    Mend { cluster: ClusterName, update: String, why: String, ways: Vec<String> },
 }
 
 impl Explained for Error {
@@ -145,10 +161,57 @@ impl Explained for Error {
     }
 
     fn hint(&self) -> Option<String> {
-        let (Self::GoesOn { cluster, .. }
-        | Self::Done { cluster, .. }
-        | Self::GivenUp { cluster, .. }
-        | Self::NoJob { cluster, .. }) = self;
-        Some(format!("windlass status {cluster}"))
+        Some(match self {
+            Self::GoesOn { cluster, .. } | Self::Done { cluster, .. } | Self::GivenUp { cluster, .. } => {
+                format!("windlass status {cluster}")
+            }
+            Self::Mend { cluster, ways, .. } => {
+                let more = [format!("windlass why {cluster}")];
+                ways.iter().chain(&more).map(String::as_str).collect::<Vec<_>>().join("\n  try: ")
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(status: &serde_json::Value, said: &str) {
+        let machines = json!({"count": 1, "class": "small", "storageClass": "fast"});
+        let end = json!({"distribution": "", "kubernetes": "", "controlPlane": machines, "workers": machines});
+        let record = serde_json::from_value(json!({
+            "apiVersion": "windlass.dev/v1alpha1",
+            "kind": "ClusterUpdate",
+            "metadata": {"name": "my-tkc-1"},
+            "spec": {"cluster": "my-tkc", "ordinal": 1, "id": "7", "from": end, "to": end, "envelopeDigest": ""},
+            "status": status,
+        }));
+        let error = nothing(&"my-tkc".parse().unwrap(), &record.unwrap());
+        assert_eq!(Failure::from(error).text(), said);
+    }
+
+    #[test]
+    fn of_workers_that_failed_it_is_said_what_to_do() {
+        let stalled = "the pool default has not moved since 2026-05-04T10:00:00Z";
+        let wait = |object: &str, message: &str, way_out: &str| json!({"stage": "workers", "reason": "r", "object": object, "message": message, "wayOut": way_out});
+        check(
+            &json!({"state": "Failed", "failure": stalled, "waitingFor": [
+                wait("Machine/w-1", "Machine w-1 cannot be drained", "relax the budget"),
+                wait("Machine/w-2", "Machine w-2 cannot be drained", "relax the budget"),
+                wait("Pool/default", stalled, "repair what keeps its machines"),
+            ]}),
+            "\
+error (user): the update my-tkc-1 of my-tkc goes on by itself when this is mended: the pool default has not moved since 2026-05-04T10:00:00Z
+  try: relax the budget
+  try: repair what keeps its machines
+  try: windlass why my-tkc",
+        );
+        check(
+            &json!({"state": "Running"}),
+            "error (user): the update my-tkc-1 of my-tkc goes on: there is nothing to try again\n  try: windlass status my-tkc",
+        );
     }
 }

@@ -9,6 +9,7 @@ use windlass_api::name::ClusterName;
 use crate::client::{self, Connection, Management};
 use crate::error::{Exit, Failure};
 use crate::output::{self, Document, Format};
+use crate::pending;
 
 /// Say what a cluster waits for: the chain of reasons down to the cause, and what a person can do about it
 ///
@@ -64,6 +65,9 @@ struct WhyReport {
     failure: Option<String>,
     /// What is waited for, in the order in which a person would have to deal with it.
     waits: Vec<WaitingFor>,
+    /// What would be done if somebody agreed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending: Option<String>,
 }
 
 impl WhyReport {
@@ -88,13 +92,16 @@ impl WhyReport {
             update: unfinished.and_then(|update| update.metadata.name.clone()),
             failure: of_update.failure,
             waits,
+            pending: pending::message(cluster),
         }
     }
 
     fn text(&self, now: Timestamp) -> String {
         let (cluster, word) = (&self.cluster, self.assessment.to_uppercase());
+        let pending = self.pending.as_ref().map(|pending| format!("… pending: {pending}"));
         if self.waits.is_empty() && self.failure.is_none() {
-            return format!("{cluster}  {word}\n✔ it waits for nothing");
+            let nothing = pending.unwrap_or_else(|| "✔ it waits for nothing".to_owned());
+            return format!("{cluster}  {word}\n{nothing}");
         }
         // What failed is told once, however many stages wait for it.
         let tells_failure = |wait: &&WaitingFor| {
@@ -113,6 +120,7 @@ impl WhyReport {
             None => format!("{cluster}  {word}"),
         }];
         sections.extend(waits.into_iter().map(|wait| chain(wait, now)));
+        sections.extend(pending);
         sections.join("\n\n")
     }
 }
@@ -214,5 +222,12 @@ my-tkc  UPDATING
         );
         check(&json!({"phase": "creating", "waitingFor": "a machine"}), None, "my-tkc  CREATING\n\n… a machine");
         check(&json!({"phase": "running"}), None, "my-tkc  RUNNING\n✔ it waits for nothing");
+        let pending = json!([{"type": "UpdatePending", "status": "True", "reason": "ConsentNeeded",
+            "message": "machines would be replaced; agree to it", "lastTransitionTime": ""}]);
+        check(
+            &json!({"phase": "running", "conditions": pending}),
+            None,
+            "my-tkc  RUNNING\n… pending: machines would be replaced; agree to it",
+        );
     }
 }

@@ -50,6 +50,10 @@ impl Report {
             text.push_str("\n  waiting for: ");
             text.push_str(waiting_for);
         }
+        if let Some(pending) = &self.pending {
+            text.push_str("\n  pending: ");
+            text.push_str(pending);
+        }
         text
     }
 

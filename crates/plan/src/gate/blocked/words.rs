@@ -6,6 +6,10 @@ use windlass_api::annotation;
 use windlass_api::name::MachineName;
 
 use super::Blocked;
+use crate::render::job::NAMESPACE;
+
+/// What stands before the digest in the way out of [`Blocked::ConsentNeeded`].
+const AGREEMENT: char = '=';
 
 impl Blocked {
     /// The refusal in one word, the same everywhere.
@@ -85,7 +89,8 @@ impl Blocked {
             Self::PackageNotReady { addon, .. } => format!("Addon/{addon}"),
             Self::ControlPlaneUpdateRunning { job }
             | Self::ControlPlaneUpdateFailed { job, .. }
-            | Self::ControlPlaneUpdateIncomplete { job, .. } => format!("Job/{job}"),
+            | Self::ControlPlaneUpdateIncomplete { job, .. }
+            | Self::AbortFailed { job, .. } => format!("Job/{job}"),
             Self::FieldRefused { kind, .. } => kind.clone(),
             Self::TemplateTaken { template } => template.clone(),
             Self::ControlPlaneMachineNotReady { machine, .. }
@@ -122,7 +127,6 @@ impl Blocked {
             | Self::AbortTooLate { update, .. }
             | Self::Aborted { update } => format!("ClusterUpdate/{update}"),
             Self::ConsentNeeded { cluster, .. } => format!("TanzuKubernetesCluster/{cluster}"),
-            Self::AbortFailed { job, .. } => format!("Job/{job}"),
         }
     }
 
@@ -140,7 +144,8 @@ impl Blocked {
             | Self::EtcdMembershipUnknown { .. }
             | Self::JoinsOtherMinor { .. }
             | Self::ControlPlaneRolling { .. }
-            | Self::PoolRolling { .. } => "wait".to_owned(),
+            | Self::PoolRolling { .. }
+            | Self::Aborting { .. } => "wait".to_owned(),
             Self::ClusterAbsent => "create the Cluster again, or delete what was made for it".to_owned(),
             Self::ControlPlaneUnwell { control_plane, .. } => {
                 format!("wait; if it lasts, look at KubeadmControlPlane {control_plane} and its conditions")
@@ -157,10 +162,13 @@ impl Blocked {
             Self::PackageNotReady { addon, .. } => {
                 format!("wait; if it lasts, look at the pods of the add-on {addon} in the workload cluster")
             }
-            Self::ControlPlaneUpdateFailed { job, .. } => {
-                format!("read the logs of its pods, repair what they name, then delete Job {job} to try again")
+            Self::ControlPlaneUpdateFailed { cluster, job, .. } => format!(
+                "windlass logs {cluster} says why; when that is repaired, windlass retry {cluster} \
+                 (or kubectl -n {NAMESPACE} delete job {job})"
+            ),
+            Self::ControlPlaneUpdateIncomplete { job, .. } => {
+                format!("run it again: kubectl -n {NAMESPACE} delete job {job}")
             }
-            Self::ControlPlaneUpdateIncomplete { job, .. } => format!("delete Job {job} to run it again"),
             Self::ControlPlaneTooLarge { have, .. } => format!("set spec.topology.controlPlane.count back to {have}"),
             Self::ControlPlaneLost => "restore the cluster from a backup, or delete it and create it again".to_owned(),
             Self::VersionRefused { .. } => "ask for another version".to_owned(),
@@ -216,10 +224,10 @@ impl Blocked {
                 "repair what keeps its machines (kubectl get machines); the update goes on when the pool {pool} moves"
             ),
             Self::ConsentNeeded { cluster, digest, .. } => format!(
-                "agree to it: kubectl annotate --overwrite tanzukubernetescluster {cluster} {}={digest}",
+                "agree to it: windlass update {cluster} --accept-defaults (or kubectl annotate --overwrite \
+                 tanzukubernetescluster {cluster} {}{AGREEMENT}{digest})",
                 annotation::ACCEPTED_DEFAULTS
             ),
-            Self::Aborting { .. } => "wait".to_owned(),
             Self::AbortFailed { job, .. } => {
                 format!("read the logs of its pods, repair what they name, then delete Job {job} to try again")
             }
@@ -232,6 +240,12 @@ impl Blocked {
                 annotation::ABORT
             ),
         }
+    }
+
+    /// What somebody would agree to, out of a text with the way out of [`Blocked::ConsentNeeded`] in it.
+    pub fn asked_to_agree_to(text: &str) -> Option<&str> {
+        let (_, after) = text.split_once(&format!("{}{AGREEMENT}", annotation::ACCEPTED_DEFAULTS))?;
+        after.split([' ', ')']).next().filter(|digest| !digest.is_empty())
     }
 }
 
@@ -257,7 +271,7 @@ impl fmt::Display for Blocked {
             Self::WorkloadUnreachable { why } => write!(f, "the workload cluster does not answer: {why}"),
             Self::PackageNotReady { addon, why } => write!(f, "the add-on {addon} is not ready: {why}"),
             Self::ControlPlaneUpdateRunning { job } => write!(f, "Job {job} is replacing the control plane"),
-            Self::ControlPlaneUpdateFailed { job, message } => {
+            Self::ControlPlaneUpdateFailed { job, message, .. } => {
                 write!(f, "Job {job} gave up replacing the control plane: {message}")
             }
             Self::ControlPlaneUpdateIncomplete { job, machine } => {
@@ -375,9 +389,10 @@ impl fmt::Display for Blocked {
             Self::DrainBlocked { machine, why } => write!(f, "Machine {machine} cannot be drained: {why}"),
             Self::MachineFailed { machine, why } => write!(f, "Machine {machine} has failed: {why}"),
             Self::PoolStalled { pool, since } => write!(f, "the pool {pool} has not moved since {since:.0}"),
-            Self::ConsentNeeded { first, changes, .. } => {
+            Self::ConsentNeeded { first, changes, roles, .. } => {
                 let more = if *changes > 1 { format!(" and {} more", changes - 1) } else { String::new() };
-                write!(f, "this Windlass would replace machines for defaults of its own: {first}{more}")
+                let roles = roles.join(", ");
+                write!(f, "this Windlass would replace machines for defaults of its own: {first}{more}, on {roles}")
             }
         }
     }
@@ -385,7 +400,7 @@ impl fmt::Display for Blocked {
 
 #[cfg(test)]
 mod tests {
-    use windlass_api::name::{MachineName, ObjectName};
+    use windlass_api::name::{ClusterName, MachineName, ObjectName};
 
     use super::*;
 
@@ -400,15 +415,17 @@ mod tests {
 
     #[test]
     fn a_refusal_names_its_object_and_the_way_out() {
+        let cluster = ClusterName::new("my-tkc").unwrap();
         let job = ObjectName::new("update-7").unwrap();
         let machine = MachineName::new("cp-0").unwrap();
         check(
-            &Blocked::ControlPlaneUpdateFailed { job, message: "timed out".to_owned() },
+            &Blocked::ControlPlaneUpdateFailed { cluster, job, message: "timed out".to_owned() },
             [
                 "ControlPlaneUpdateFailed",
                 "Job/update-7",
                 "Job update-7 gave up replacing the control plane: timed out",
-                "read the logs of its pods, repair what they name, then delete Job update-7 to try again",
+                "windlass logs my-tkc says why; when that is repaired, windlass retry my-tkc \
+                 (or kubectl -n vmware-system-tkg delete job update-7)",
             ],
         );
         let [at, need] = ["v1.15.5", "v1.16.7"].map(|text| text.parse().unwrap());
@@ -444,5 +461,31 @@ mod tests {
             ],
         );
         check(&Blocked::NoWorkloadApi, ["NoWorkloadApi", "Cluster", "the workload cluster has no API yet", "wait"]);
+    }
+
+    #[test]
+    fn what_is_agreed_to_can_be_read_from_the_way_out() {
+        let consent = Blocked::ConsentNeeded {
+            cluster: ClusterName::new("my-tkc").unwrap(),
+            digest: "sha256:7".to_owned(),
+            first: "imagePullPolicy nothing -> Always".to_owned(),
+            changes: 2,
+            roles: vec!["control-plane/0".to_owned(), "workers/default".to_owned()],
+        };
+        check(
+            &consent,
+            [
+                "ConsentNeeded",
+                "TanzuKubernetesCluster/my-tkc",
+                "this Windlass would replace machines for defaults of its own: imagePullPolicy nothing -> Always and 1 more, \
+                 on control-plane/0, workers/default",
+                "agree to it: windlass update my-tkc --accept-defaults (or kubectl annotate --overwrite \
+                 tanzukubernetescluster my-tkc windlass.dev/accepted-defaults=sha256:7)",
+            ],
+        );
+        let told = format!("{consent}; {}", consent.way_out());
+        assert_eq!(Blocked::asked_to_agree_to(&told), Some("sha256:7"));
+        assert_eq!(Blocked::asked_to_agree_to("windlass.dev/accepted-defaults="), None);
+        assert_eq!(Blocked::asked_to_agree_to("wait"), None);
     }
 }
