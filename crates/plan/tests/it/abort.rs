@@ -215,7 +215,9 @@ fn foreign(theirs: windlass_api::name::UpdateId, made_for: &str) -> Fake {
     }
     fake.inventory.control_plane.job = None;
     let machines = &mut fake.inventory.control_plane.machines;
-    machines.iter_mut().for_each(|machine| machine.update = Some(theirs));
+    for machine in machines.iter_mut() {
+        machine.update = Some(theirs);
+    }
     let mut made = machines[0].clone();
     let base = made.row().clone();
     made.name = replacement_name(&base, theirs, NameLimit::LabelValue);

@@ -288,7 +288,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(status: Value, seen: &Seen) {
+    fn check(status: &Value, seen: &Seen) {
         let end = json!({"distribution": "v1.16.7+vmware.1-guest.1", "kubernetes": "v1.16.7+vmware.1",
             "controlPlane": {"count": 1, "class": "small", "storageClass": "fast"},
             "workers": {"count": 1, "class": "small", "storageClass": "fast"}});
@@ -306,11 +306,11 @@ mod tests {
             json!({"state": "Running", "waitingFor": [
                 {"stage": "controlPlane", "reason": reason, "object": "ClusterUpdate/my-tkc-1", "message": "so it is"}]})
         };
-        check(json!({}), &Seen::Going("is to be given up".to_owned()));
-        check(waiting("Aborting"), &Seen::Going("so it is".to_owned()));
-        check(waiting("AbortTooLate"), &Seen::TooLate("so it is".to_owned()));
-        check(waiting("AbortFailed"), &Seen::Failed("so it is".to_owned()));
-        check(json!({"state": "Aborted"}), &Seen::Aborted);
-        check(json!({"state": "Succeeded"}), &Seen::Ended);
+        check(&json!({}), &Seen::Going("is to be given up".to_owned()));
+        check(&waiting("Aborting"), &Seen::Going("so it is".to_owned()));
+        check(&waiting("AbortTooLate"), &Seen::TooLate("so it is".to_owned()));
+        check(&waiting("AbortFailed"), &Seen::Failed("so it is".to_owned()));
+        check(&json!({"state": "Aborted"}), &Seen::Aborted);
+        check(&json!({"state": "Succeeded"}), &Seen::Ended);
     }
 }
