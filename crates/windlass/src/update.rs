@@ -66,7 +66,7 @@ pub fn ended(job: &Job) -> Option<ConditionType> {
 /// There is no update to speak of.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{cluster} was never updated")]
+    #[error("no update of {cluster} has begun")]
     None { cluster: ClusterName },
     #[error("the record of an update has an id that is none")]
     Id(#[source] UpdateIdError),

@@ -6,9 +6,10 @@ use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState, WaitingFor}
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::ClusterName;
 
+use crate::changed::Changed;
 use crate::client::{self, Connection, Management};
 use crate::error::{Exit, Failure};
-use crate::output::{self, Document, Format};
+use crate::output;
 use crate::pending;
 
 /// Say what a cluster waits for: the chain of reasons down to the cause, and what a person can do about it
@@ -21,9 +22,9 @@ use crate::pending;
 pub struct Why {
     /// The cluster
     cluster: ClusterName,
-    /// Write it as a document instead, for scripts
+    /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -36,7 +37,7 @@ impl Why {
         let update = update_of(&management, &cluster).await?;
         let report = WhyReport::of(&self.cluster, &cluster, update.as_ref());
         match self.output {
-            Some(format) => output::document(format, &Document::new("WhyReport", report))?,
+            Some(format) => format.tell_cluster(&self.cluster, "WhyReport", report)?,
             None => output::data(&report.text(management.now()))?,
         }
         Ok(Exit::Done)
