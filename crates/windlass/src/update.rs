@@ -3,7 +3,7 @@
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::{Api, ListParams};
 use windlass_api::condition::ConditionType;
-use windlass_api::kind::cluster_update::ClusterUpdate;
+use windlass_api::kind::cluster_update::{ClusterUpdate, WaitingFor};
 use windlass_api::label;
 use windlass_api::name::{ClusterName, ObjectName, UpdateId, UpdateIdError};
 use windlass_plan::render::job::NAMESPACE;
@@ -61,6 +61,19 @@ pub fn ended(job: &Job) -> Option<ConditionType> {
     let conditions = job.status.as_ref()?.conditions.as_deref().unwrap_or_default();
     let is = |end: &ConditionType| conditions.iter().any(|one| one.type_ == end.as_str() && one.status == "True");
     [ConditionType::Complete, ConditionType::Failed].into_iter().find(is)
+}
+
+/// What a person can do about what is waited for, each once: first about single objects, then about pools of them.
+pub fn ways_out<'a>(waits: impl IntoIterator<Item = &'a WaitingFor>) -> Vec<&'a str> {
+    let mut waits: Vec<&WaitingFor> = waits.into_iter().collect();
+    waits.sort_by_key(|wait| wait.object.starts_with("Pool/"));
+    let mut ways: Vec<&str> = Vec::new();
+    for way in waits.into_iter().filter_map(|wait| wait.way_out.as_deref()) {
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    ways
 }
 
 /// There is no update to speak of.
