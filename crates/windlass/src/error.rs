@@ -102,8 +102,12 @@ impl Failure {
         let mut text = format!("error ({}): {}", self.0.kind(), self.0);
         let mut cause = self.0.source();
         while let Some(because) = cause {
-            text.push_str("\n  because: ");
-            text.push_str(&because.to_string());
+            let words = because.to_string();
+            // Some errors have the words of their cause in their own.
+            if !text.ends_with(&words) {
+                text.push_str("\n  because: ");
+                text.push_str(&words);
+            }
             cause = because.source();
         }
         if let Some(hint) = self.0.hint() {

@@ -10,7 +10,7 @@ use windlass_api::annotation::MACHINE_UPDATE_ID;
 use windlass_api::condition::ConditionType;
 use windlass_api::key::KeyError;
 use windlass_api::kind::cluster_api::Machine;
-use windlass_api::kind::cluster_update::{ClusterUpdate, ClusterUpdateIdError};
+use windlass_api::kind::cluster_update::{ClusterUpdate, ClusterUpdateIdError, WaitingFor};
 use windlass_api::label;
 use windlass_api::name::{ClusterName, ObjectName, UpdateId};
 use windlass_plan::render::job::NAMESPACE;
@@ -115,10 +115,23 @@ pub fn ended(job: &Job) -> Option<ConditionType> {
     [ConditionType::Complete, ConditionType::Failed].into_iter().find(is)
 }
 
+/// What a person can do about what is waited for, each once: first about single objects, then about pools of them.
+pub fn ways_out<'a>(waits: impl IntoIterator<Item = &'a WaitingFor>) -> Vec<&'a str> {
+    let mut waits: Vec<&WaitingFor> = waits.into_iter().collect();
+    waits.sort_by_key(|wait| wait.object.starts_with("Pool/"));
+    let mut ways: Vec<&str> = Vec::new();
+    for way in waits.into_iter().filter_map(|wait| wait.way_out.as_deref()) {
+        if !ways.contains(&way) {
+            ways.push(way);
+        }
+    }
+    ways
+}
+
 /// There is no update to speak of.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("{cluster} was never updated")]
+    #[error("no update of {cluster} has begun")]
     None { cluster: ClusterName },
     #[error("no machine of {cluster} is marked by another update: there is nothing to adopt")]
     NothingForeign { cluster: ClusterName },

@@ -195,10 +195,10 @@ impl Explained for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::TimedOut { cluster, .. }
-            | Self::Interrupted { cluster }
-            | Self::Failed { cluster, .. }
-            | Self::Ended { cluster } => Some(format!("windlass status {cluster}")),
+            Self::TimedOut { cluster, .. } | Self::Interrupted { cluster } | Self::Ended { cluster } => {
+                Some(format!("windlass status {cluster}"))
+            }
+            Self::Failed { cluster, .. } => Some(format!("windlass why {cluster}")),
             Self::Gone { .. } => Some("windlass get clusters".to_owned()),
         }
     }

@@ -67,7 +67,7 @@ impl Demo {
     fn play(&self, scene: &Scene) -> Result<Option<Exit>, Failure> {
         let second = output::took(SignedDuration::from_secs(self.speed.get().into()));
         output::data(&format!(
-            "# An embedded management cluster with simulated machines. {second} of their time pass in a second."
+            "# An embedded management cluster with simulated machines. {second} of their time passes in a second."
         ))?;
         let (control_plane, workers) = (self.control_plane.to_string(), self.workers.to_string());
         let create = ["create", "cluster", CLUSTER, "--release", FROM];

@@ -6,14 +6,14 @@ use serde::Serialize;
 use serde_json::json;
 use windlass_api::annotation;
 use windlass_api::condition::ConditionType;
-use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState, WaitingFor};
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::name::{ClusterName, ObjectName, UpdateId};
 
 use crate::changed::Changed;
 use crate::client::{Connection, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
-use crate::update::{Latest, annotate, delete, ended};
+use crate::update::{Latest, annotate, delete, ended, ways_out};
 
 use super::block_on;
 
@@ -123,23 +123,12 @@ fn nothing(cluster: &ClusterName, record: &ClusterUpdate) -> Error {
             cluster,
             update,
             why: status.failure.unwrap_or_else(|| "nothing is said".to_owned()),
-            ways: ways(&status.waiting_for),
+            ways: ways_out(&status.waiting_for).into_iter().map(str::to_owned).collect(),
         },
         Some(UpdateState::Succeeded) => Error::Done { cluster, update },
         Some(UpdateState::Aborted) => Error::GivenUp { cluster, update },
         Some(UpdateState::Running) | None => Error::GoesOn { cluster, update },
     }
-}
-
-/// What a person can do, about each object once.
-fn ways(waiting_for: &[WaitingFor]) -> Vec<String> {
-    let mut ways: Vec<String> = Vec::new();
-    for way in waiting_for.iter().filter_map(|wait| wait.way_out.as_ref()) {
-        if !ways.contains(way) {
-            ways.push(way.clone());
-        }
-    }
-    ways
 }
 
 /// There is nothing to try again.
@@ -199,6 +188,7 @@ mod tests {
         let wait = |object: &str, message: &str, way_out: &str| json!({"stage": "workers", "reason": "r", "object": object, "message": message, "wayOut": way_out});
         check(
             &json!({"state": "Failed", "failure": stalled, "waitingFor": [
+                wait("Pool/default", stalled, "repair what keeps its machines"),
                 wait("Machine/w-1", "Machine w-1 cannot be drained", "relax the budget"),
                 wait("Machine/w-2", "Machine w-2 cannot be drained", "relax the budget"),
                 wait("Pool/default", stalled, "repair what keeps its machines"),

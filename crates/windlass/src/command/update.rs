@@ -109,6 +109,10 @@ impl Update {
         let patch = self.asked(&cluster, agreed);
         let tried = self.patch(&management, &patch, true).await?;
         let warnings = management.warnings();
+        // To the server it is only worth a warning; whoever set it meant something by it.
+        if let Some(unknown) = warnings.iter().find(|warning| warning.starts_with("unknown field ")) {
+            return Err(Error::Unknown { cluster: self.cluster.clone(), unknown: unknown.clone() }.into());
+        }
         for warning in &warnings {
             output::warning(warning);
         }
@@ -116,6 +120,8 @@ impl Update {
         changes.extend(agreed.map(|agreed| FieldChange::agreement(&cluster, agreed)));
         let told = Told { warnings: &warnings, pending: agreed, changes: &changes };
         if changes.is_empty() {
+            let generation = cluster.metadata.generation.unwrap_or_default();
+            self.patience.wait(&management, &self.cluster, generation).await?;
             return self.tell(&told, Outcome::NothingToDo);
         }
         if let Some(agreed) = agreed {
@@ -186,7 +192,7 @@ impl Update {
         let exit = if matches!(outcome, Outcome::Waiting) { Exit::Waiting } else { Exit::Done };
         if let Some(format) = self.output {
             let report = UpdateReport { cluster, warnings: told.warnings, pending, changes: told.changes, outcome };
-            format.tell(&format!("tanzukubernetescluster.run.tanzu.vmware.com/{cluster}"), "UpdateReport", report)?;
+            format.tell_cluster(cluster, "UpdateReport", report)?;
             return Ok(exit);
         }
         let changes = shown(told.changes);
@@ -263,12 +269,14 @@ enum Error {
     Terminal(#[source] io::Error),
     #[error("{cluster} is not updated: it was changed by somebody else after it was read")]
     Changed { cluster: ClusterName },
+    #[error("{cluster} is not updated: {unknown}")]
+    Unknown { cluster: ClusterName, unknown: String },
 }
 
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
-            Self::Nothing | Self::NotConfirmed { .. } => Kind::User,
+            Self::Nothing | Self::NotConfirmed { .. } | Self::Unknown { .. } => Kind::User,
             Self::Terminal(_) | Self::Changed { .. } => Kind::Environment,
         }
     }
@@ -279,12 +287,16 @@ impl Explained for Error {
             Self::NotConfirmed { next, .. } => format!("{next} with --yes"),
             Self::Terminal(_) => "--yes".to_owned(),
             Self::Changed { cluster } => format!("windlass status {cluster}, then the same again"),
+            Self::Unknown { .. } => {
+                "a field of topology or settings: kubectl explain tanzukubernetescluster.spec --recursive".to_owned()
+            }
         })
     }
 
     fn exit(&self) -> Exit {
         match self {
             Self::Changed { .. } => Exit::Stale,
+            Self::Unknown { .. } => Exit::Refused,
             Self::Nothing | Self::NotConfirmed { .. } | Self::Terminal(_) => Exit::Failed,
         }
     }

@@ -6,10 +6,12 @@ use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState, WaitingFor}
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::ClusterName;
 
+use crate::changed::Changed;
 use crate::client::{self, Connection, Management};
 use crate::error::{Exit, Failure};
-use crate::output::{self, Document, Format};
+use crate::output;
 use crate::pending;
+use crate::update::ways_out;
 
 /// Say what a cluster waits for: the chain of reasons down to the cause, and what a person can do about it
 ///
@@ -21,9 +23,9 @@ use crate::pending;
 pub struct Why {
     /// The cluster
     cluster: ClusterName,
-    /// Write it as a document instead, for scripts
+    /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -36,7 +38,7 @@ impl Why {
         let update = update_of(&management, &cluster).await?;
         let report = WhyReport::of(&self.cluster, &cluster, update.as_ref());
         match self.output {
-            Some(format) => output::document(format, &Document::new("WhyReport", report))?,
+            Some(format) => format.tell_cluster(&self.cluster, "WhyReport", report)?,
             None => output::data(&report.text(management.now()))?,
         }
         Ok(Exit::Done)
@@ -106,16 +108,17 @@ impl WhyReport {
         // What failed is told once, however many stages wait for it.
         let tells_failure = |wait: &&WaitingFor| {
             let tells = |failure: &String| {
-                wait.message.contains(failure) || wait.because.iter().any(|link| link.contains(failure))
+                let is_part = !wait.message.is_empty() && failure.contains(&wait.message);
+                let told = is_part || wait.message.contains(failure);
+                told || wait.because.iter().any(|link| link.contains(failure))
             };
             self.failure.as_ref().is_some_and(tells)
         };
         let (failed, waits): (Vec<&WaitingFor>, Vec<&WaitingFor>) = self.waits.iter().partition(tells_failure);
         let mut sections = vec![match &self.failure {
             Some(failure) => {
-                let way_out = failed.iter().find_map(|wait| wait.way_out.as_ref());
-                let way_out = way_out.map(|way_out| format!("\n  way out: {way_out}")).unwrap_or_default();
-                format!("{cluster}  {word}\n✖ the update failed: {failure}{way_out}")
+                let ways = ways_out(failed).into_iter().map(|way_out| format!("\n  way out: {way_out}"));
+                format!("{cluster}  {word}\n✖ the update failed: {failure}{}", ways.collect::<String>())
             }
             None => format!("{cluster}  {word}"),
         }];
@@ -208,6 +211,17 @@ my-tkc  UPDATING
                 {"stage": "workers", "reason": "r", "object": "Machine/y", "message": "y is old", "because": ["x: the Job gave up"]},
             ]})),
             "my-tkc  UPDATEFAILED\n✖ the update failed: the Job gave up\n  way out: delete it",
+        );
+        let wait = |stage: &str, object: &str, message: &str, way_out: &str| json!({"stage": stage, "reason": "r", "object": object, "message": message, "wayOut": way_out});
+        check(
+            &json!({"phase": "updateFailed"}),
+            Some(&json!({"state": "Failed", "failure": "w-1 is not drained; the pool stands", "waitingFor": [
+                wait("controlPlane", "Pool/w", "the pool stands", "repair it"),
+                wait("workers", "Machine/w-1", "w-1 is not drained", "lift the budget"),
+                wait("workers", "Pool/w", "the pool stands", "repair it"),
+            ]})),
+            "my-tkc  UPDATEFAILED\n✖ the update failed: w-1 is not drained; the pool stands\n  way out: lift the budget\n  \
+             way out: repair it",
         );
     }
 
