@@ -110,9 +110,7 @@ fn conditions(state: UpdateState, failure: Option<&str>, recorded: &Recorded<'_>
         let blocked = stage.blocked.first();
         let why = blocked.map(|blocked| (blocked.reason(), blocked.to_string()));
         match (stage.state, why) {
-            _ if state == UpdateState::Aborted => {
-                condition::of(type_, ConditionStatus::False, None, ("Aborted", ""))
-            }
+            _ if state == UpdateState::Aborted => condition::of(type_, ConditionStatus::False, None, ("Aborted", "")),
             (StageState::Done, _) => condition::of(type_, ConditionStatus::True, None, ("Done", "")),
             (_, Some((reason, message))) => condition::of(type_, ConditionStatus::False, None, (reason, &message)),
             (_, None) => condition::of(type_, ConditionStatus::False, None, ("Progressing", "")),

@@ -60,9 +60,8 @@ fn aborting(case: &Case<'_>) -> Vec<Blocked> {
 
 /// What holds whoever gives up, too. That the update gave up, or its workers did, is why somebody else does.
 pub(super) fn held(case: &Case<'_>) -> Vec<Blocked> {
-    let gave_up = |blocked: &Blocked| {
-        matches!(blocked, Blocked::ControlPlaneUpdateFailed { .. } | Blocked::PoolStalled { .. })
-    };
+    let gave_up =
+        |blocked: &Blocked| matches!(blocked, Blocked::ControlPlaneUpdateFailed { .. } | Blocked::PoolStalled { .. });
     case.held.iter().filter(|blocked| !gave_up(blocked)).cloned().collect()
 }
 

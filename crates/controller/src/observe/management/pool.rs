@@ -15,9 +15,7 @@ use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::kind::{Condition, condition, is_true};
 use windlass_api::label;
 use windlass_api::name::{MachineName, NameLimit, ObjectName, PoolName, Role};
-use windlass_plan::inventory::{
-    Failing, Leaving, Pool, PoolMachine, PoolMoved, PoolProgress, Template, UpdateRecord,
-};
+use windlass_plan::inventory::{Failing, Leaving, Pool, PoolMachine, PoolMoved, PoolProgress, Template, UpdateRecord};
 use windlass_plan::target::Target;
 use windlass_runtime::key::Key;
 
