@@ -26,7 +26,7 @@ use windlass_plan::gate::Blocked;
 use windlass_plan::inventory::Inventory;
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::report::Assessment;
-use windlass_plan::step::{Stage, Step};
+use windlass_plan::step::Step;
 use windlass_plan::target::Target;
 use windlass_runtime::events::Recorder;
 use windlass_runtime::key::Key;
@@ -36,6 +36,7 @@ use windlass_runtime::watch::{Change, Watch};
 use crate::access::{Access, WorkloadCluster};
 use crate::execute::{Executed, Executor, Kinds, WriteError};
 use crate::observe::management::latest_update;
+use crate::observe::orders::who_aborts;
 use crate::observe::{self, Observed};
 use crate::record::{self, Recorded};
 use crate::resolve::{self, Releases};
@@ -48,6 +49,9 @@ pub const JOB_NAMESPACE: &str = "vmware-system-tkg";
 
 /// Keeps a cluster's object until all that was made for it is gone, also what no owner reference can reach.
 pub const FINALIZER: &str = "windlass.dev/cluster";
+
+/// What the Job that replaces the control plane is to its cluster.
+const REPLACING_JOB: &str = "control-plane/Job";
 
 /// Who Events say they are from.
 const CONTROLLER: &str = "windlass.dev/cluster";
@@ -285,6 +289,10 @@ async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Ag
             return Ok(Again::Unless { period: DRIFT });
         }
     };
+    if let Some(answered) = latest.as_deref().filter(|update| is_answered(ctx, cluster, update)) {
+        record::answered(ctx, answered).await?;
+        return Ok(Again::Soon);
+    }
     let Observed { inventory, workload } = observe::inventory(ctx, cluster, &target).await;
     let input = PlanningInput { target, inventory, now: ctx.access.clock.now(), gates: ctx.access.gates.clone() };
     let planned = plan(&input);
@@ -313,11 +321,18 @@ fn until_errors_are_told<'a>(cluster: &TanzuKubernetesCluster, steps: &'a [Step]
     if !addons.any(|addon| addon.status == AddonPhase::Error) {
         return (steps, false);
     }
-    let is_job = |step: &Step| step.stage == Stage::ControlPlane && step.action.kind() == "Job";
+    let is_job = |step: &Step| step.role == REPLACING_JOB && step.action.verb() == "create";
     match steps.iter().position(is_job) {
         Some(job) => (&steps[..job], true),
         None => (steps, false),
     }
+}
+
+/// Whether an update was given up, and its cluster is asked for something else by now: the order is over. If it stood, the same
+/// could never be asked for again.
+fn is_answered(ctx: &Context, cluster: &TanzuKubernetesCluster, update: &ClusterUpdate) -> bool {
+    let state = update.status.as_ref().and_then(|status| status.state);
+    state == Some(UpdateState::Aborted) && who_aborts(update).is_some() && !resolve::asks_for(ctx, cluster, update)
 }
 
 /// The target with what this Windlass decides. An update that is under way has its own from the one that began it.
@@ -410,6 +425,7 @@ fn awaits_workload(blocked: &Blocked) -> bool {
         | Blocked::NoWholeNode { .. }
         | Blocked::SuccessorNotReady { .. }
         | Blocked::ForeignAttempt { .. }
+        | Blocked::AttemptOfAnotherVersion { .. }
         | Blocked::Retargeted { .. }
         | Blocked::Aborting { .. }
         | Blocked::AbortFailed { .. }

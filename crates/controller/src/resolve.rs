@@ -185,16 +185,19 @@ pub(crate) fn target(
 ) -> Result<Target, Unresolved> {
     let state = |update: &ClusterUpdate| update.status.as_ref().and_then(|status| status.state);
     match latest.map(|update| (update, state(update))) {
-        None | Some((_, Some(UpdateState::Succeeded))) => asked(ctx, cluster),
-        Some((update, Some(UpdateState::Aborted))) => {
-            let target = asked(ctx, cluster)?;
-            // Whatever Windlass decides by now: that is not what somebody had given up.
-            let without = |end: UpdateEnd| UpdateEnd { defaults: BTreeMap::new(), release: None, ..end };
-            let is_given_up = who_aborts(update).is_some() && without(target.end()) == without(update.spec.to.clone());
-            if is_given_up { back(ctx, cluster, update) } else { Ok(target) }
-        }
         Some((update, Some(UpdateState::Running | UpdateState::Failed) | None)) => end(ctx, cluster, &update.spec.to),
+        Some((update, Some(UpdateState::Aborted))) if asks_for(ctx, cluster, update) => back(ctx, cluster, update),
+        None | Some((_, Some(UpdateState::Succeeded | UpdateState::Aborted))) => asked(ctx, cluster),
     }
+}
+
+/// Whether a cluster is asked to be what an update was begun for that somebody wanted to be given up. What Windlass decides by now
+/// is another matter. Where that cannot be told, it is not.
+pub(crate) fn asks_for(ctx: &Context, cluster: &TanzuKubernetesCluster, update: &ClusterUpdate) -> bool {
+    // Nor is it something else that the image says something else by now.
+    let without = |end: UpdateEnd| UpdateEnd { defaults: BTreeMap::new(), release: None, ..end };
+    let to = without(update.spec.to.clone());
+    who_aborts(update).is_some() && asked(ctx, cluster).is_ok_and(|target| without(target.end()) == to)
 }
 
 /// What a cluster was when an update began.

@@ -26,7 +26,7 @@ pub struct Report {
     pub secrets: Secrets,
     /// Rules that are known not to hold for a while, with the reason why that is tolerable.
     pub exemptions: Vec<String>,
-    /// An update that nobody has asked for, and why it does not begin.
+    /// Why an update does not begin: nobody has asked for it, or it was given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<Blocked>,
 }

@@ -165,6 +165,11 @@ pub enum Verdict {
         /// The release in full.
         distribution: String,
     },
+    /// Somebody had it given up: the cluster is what it was, and nothing moves any more.
+    GivenUp {
+        /// The release that the cluster keeps, in full.
+        distribution: String,
+    },
     /// It was not allowed to begin.
     Refused {
         /// Why not.

@@ -77,6 +77,8 @@ pub enum StageWord {
     Waiting,
     Running,
     NotBegun,
+    /// It had begun when its update was given up.
+    GivenUp,
     /// It has nothing to do in this update.
     Untouched,
 }
@@ -171,12 +173,14 @@ impl StageReport {
             _ if progress.is_none() && started.is_none() && waiting_for.is_empty() => StageWord::Untouched,
             (_, Some(_), _) | (_, _, Some(UpdateState::Succeeded)) => StageWord::Done,
             (Some(_), None, Some(UpdateState::Failed)) => StageWord::Failed,
+            (Some(_), None, Some(UpdateState::Aborted)) => StageWord::GivenUp,
             (None, None, Some(UpdateState::Failed)) => StageWord::NotBegun,
             (None, None, _) if waiting_for.is_empty() => StageWord::NotBegun,
             _ if !waiting_for.is_empty() => StageWord::Waiting,
             _ => StageWord::Running,
         };
-        let seconds = started.map(|started| seconds(started, finished.unwrap_or(now)));
+        let seconds = started.filter(|_| state != StageWord::GivenUp);
+        let seconds = seconds.map(|started| self::seconds(started, finished.unwrap_or(now)));
         Self { stage: which, state, progress, seconds, waiting_for }
     }
 }
@@ -190,6 +194,7 @@ impl StageWord {
             Self::Waiting => "waiting",
             Self::Running => "running",
             Self::NotBegun => "not begun",
+            Self::GivenUp => "given up",
             Self::Untouched => "untouched",
         }
     }
@@ -202,6 +207,7 @@ impl StageWord {
             Self::Waiting => '…',
             Self::Running => '▶',
             Self::NotBegun => '·',
+            Self::GivenUp => '↶',
             Self::Untouched => '=',
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kube::ResourceExt as _;
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::ClusterName;
@@ -25,7 +26,7 @@ pub struct Patience {
 }
 
 /// A time as people write it: `90s`, `10m`, `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
     parsed.filter(|time| !time.is_zero()).ok_or_else(|| "accepted are times such as 90s, 10m or 1h30m".to_owned())
 }
@@ -103,6 +104,10 @@ async fn follow(
             None => return Err(Error::Ended { cluster: name.clone() }),
         };
         let Some(cluster) = &seen.cluster else { continue };
+        if let Some(update) = seen.given_up() {
+            let why = format!("its update {} was given up", update.name_any());
+            return Err(Error::Failed { cluster: name.clone(), why });
+        }
         match judge(cluster, generation) {
             Seen::Reached => return Ok(cluster.clone()),
             // The record of an update is written before the status of its cluster.

@@ -10,10 +10,10 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use windlass_api::kind::cluster_api::Machine;
-use windlass_api::kind::cluster_update::ClusterUpdate;
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
-use windlass_api::label;
 use windlass_api::name::ClusterName;
+use windlass_api::{annotation, label};
 
 use crate::client::Management;
 use crate::report::Report;
@@ -91,6 +91,16 @@ impl Seen {
         let conditions = statuses.flat_map(|status| &status.conditions);
         let changed = conditions.filter_map(|condition| condition.last_transition_time.parse().ok());
         created.chain(changed).max()
+    }
+
+    /// The update that led to what the cluster is still asked to be, if it was given up.
+    pub fn given_up(&self) -> Option<&ClusterUpdate> {
+        let asked = self.cluster.as_ref()?.spec.distribution.full_version.as_ref()?;
+        let is_given_up = |update: &&ClusterUpdate| {
+            let state = update.status.as_ref().and_then(|status| status.state);
+            state == Some(UpdateState::Aborted) && update.annotations().contains_key(annotation::ABORT.name)
+        };
+        self.update().filter(is_given_up).filter(|update| update.spec.to.distribution == *asked)
     }
 
     /// The update that runs, or ran last.

@@ -7,6 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Condition;
+use crate::annotation;
+use crate::key::KeyError;
+use crate::name::{UpdateId, UpdateIdError};
 
 /// What is changed, and from what. Written once, before the first write of the update, and never changed.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +52,27 @@ pub struct ClusterUpdateSpec {
     /// Why there is an update at all. The digest does not cover it: it is what was seen when the update began.
     #[serde(default)]
     pub cause: Cause,
+}
+
+impl ClusterUpdate {
+    /// What machines, Jobs and templates of the update are named and marked by: the id of another one where that was adopted,
+    /// and its own otherwise.
+    pub fn id(&self) -> Result<UpdateId, ClusterUpdateIdError> {
+        let none = BTreeMap::new();
+        let adopted = annotation::ADOPT.get(self.metadata.annotations.as_ref().unwrap_or(&none))?;
+        adopted.map_or_else(|| Ok(self.spec.id.parse()?), Ok)
+    }
+}
+
+/// The id of an update cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterUpdateIdError {
+    /// The one that it has itself.
+    #[error("spec.id")]
+    Own(#[from] UpdateIdError),
+    /// The one that it was told to adopt.
+    #[error(transparent)]
+    Adopted(#[from] KeyError),
 }
 
 /// Why there is an update: what differed when it began, and who asked for that.

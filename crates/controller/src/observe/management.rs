@@ -120,7 +120,7 @@ pub(super) fn update(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> O
     Some(UpdateRecord {
         name: gaps.take(&object, ObjectName::new(&name))?,
         ordinal: live.spec.ordinal,
-        id: gaps.take(&object, live.spec.id.parse())?,
+        id: gaps.take(&object, live.id())?,
         from: live.spec.from.clone(),
         envelope_digest: live.spec.envelope_digest.clone(),
         state: match state {

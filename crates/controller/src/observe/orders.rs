@@ -6,7 +6,7 @@ use kube::api::ListParams;
 use windlass_api::annotation;
 use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::label;
-use windlass_plan::inventory::{Abort, Orders, UpdateRecord};
+use windlass_plan::inventory::{Abort, Orders, UpdateRecord, UpdateRecordState};
 use windlass_runtime::key::Key;
 
 use super::{Gaps, Subject, management};
@@ -25,15 +25,35 @@ pub(super) async fn find(
     let live = management::latest_update(ctx, subject.tkc);
     let (Some(live), Some(record)) = (live, record) else { return Orders::default() };
     let Some(by) = who_aborts(&live) else { return Orders::default() };
-    let job = record.id.job_name();
-    let upgrading = ctx.caches.jobs.get(&Key::namespaced(JOB_NAMESPACE, job.as_str()));
+    let order = Abort { by, back: None, upgrading: None, job: None };
+    let abort = match record.state {
+        UpdateRecordState::Running | UpdateRecordState::Failed => {
+            Some(under_way(ctx, subject, (record, &live), order, gaps).await)
+        }
+        // It was followed, and stands until something else is asked for.
+        UpdateRecordState::Aborted => resolve::asks_for(ctx, subject.tkc, &live).then_some(order),
+        UpdateRecordState::Succeeded => None,
+    };
+    Orders { abort }
+}
+
+/// An order that is still to be followed.
+async fn under_way(
+    ctx: &Context,
+    subject: &Subject<'_>,
+    (record, live): (&UpdateRecord, &ClusterUpdate),
+    order: Abort,
+    gaps: &mut Gaps,
+) -> Abort {
+    let name = record.id.job_name();
+    let upgrading = ctx.caches.jobs.get(&Key::namespaced(JOB_NAMESPACE, name.as_str()));
     let upgrading = upgrading.and_then(|job| gaps.take("Job of the update", management::revision(&job.metadata)));
     if upgrading.is_none() {
-        still_running(ctx, job.as_str(), gaps).await;
+        still_running(ctx, name.as_str(), gaps).await;
     }
-    let back = resolve::back(ctx, subject.tkc, &live).ok();
+    let back = resolve::back(ctx, subject.tkc, live).ok();
     let job = management::job_named(ctx, subject, record.id.abort_job_name(), record.id).await;
-    Orders { abort: Some(Abort { by, back, upgrading, job }) }
+    Abort { back, upgrading, job, ..order }
 }
 
 /// Who wants an update to be given up, if anybody does.

@@ -77,7 +77,8 @@ pub(super) fn secrets(secrets: &Secrets, generation: Option<i64>) -> Option<Cond
     }
 }
 
-/// `UpdatePending`, not dated yet: of a cluster that would be updated for nobody but Windlass. One that would not has none.
+/// `UpdatePending`, not dated yet: of a cluster that would be updated for nobody but Windlass, or whose update was
+/// given up. Any other has none.
 pub(super) fn pending(report: &Report, generation: Option<i64>) -> Option<Condition> {
     let blocked = report.pending.as_ref()?;
     let message = format!("{blocked}; {}", blocked.way_out());

@@ -29,7 +29,7 @@ pub(super) fn status(
     let changed = matches!(record, Some(Record::Resumed | Record::Aborted));
     let ended = matches!(before.state, Some(UpdateState::Succeeded | UpdateState::Failed | UpdateState::Aborted));
     if ended && !changed {
-        return before.clone();
+        return ClusterUpdateStatus { waiting_for: answered(before, recorded), ..before.clone() };
     }
     let now = moment(recorded.input.now);
     let created = update.metadata.creation_timestamp.as_ref().map_or_else(|| now.clone(), |time| moment(time.0));
@@ -65,6 +65,15 @@ pub(super) fn status(
             recorded.input.now,
         ),
     }
+}
+
+/// What an update that has ended waits for: what it waited for then, unless it has failed and somebody wants it to be given up.
+/// They are told how that goes, and nothing of it is left when they change their mind.
+fn answered(before: &ClusterUpdateStatus, recorded: &Recorded<'_>) -> Vec<WaitingFor> {
+    let order = recorded.input.inventory.orders.abort.as_ref();
+    let was_answered = || before.waiting_for.iter().any(|waiting| waiting.reason.starts_with("Abort"));
+    let is_asked = before.state == Some(UpdateState::Failed) && (order.is_some() || was_answered());
+    if is_asked { waits(recorded) } else { before.waiting_for.clone() }
 }
 
 /// When each pool that is not at rest last moved. What was observed has it from the last record, unless it has moved since.

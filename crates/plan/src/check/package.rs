@@ -62,7 +62,7 @@ pub(super) fn pods_start_where_their_images_are(_: &PlanningInput, planned: &Pla
 pub(super) fn only_ours_is_deleted(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
     let is_ours = |step: &Step| {
         let Action::Delete { kind, name, expect, .. } = &step.action else { return true };
-        if kind == "Job" {
+        if kind == "Job" && step.place == Place::Management {
             return is_job_to_stop(input, name, expect) || is_job_of_the_past(input, name, expect);
         }
         if kind == "ConfigMap" && step.place == Place::Management {

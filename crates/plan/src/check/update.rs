@@ -43,10 +43,18 @@ pub(super) fn marked_by_one_update(input: &PlanningInput, planned: &Planned) -> 
     let ours = input.inventory.update.as_ref().map(|record| record.id);
     let machines = &input.inventory.control_plane.machines;
     let marked = machines.iter().find(|machine| machine.update.is_some() && machine.update != ours);
-    let Some(machine) = marked else { return Vec::new() };
-    let message = || format!("{} carries the mark of another update", machine.name);
-    let made = of_kind(planned, "Job").filter(|step| written(step).is_some());
-    made.map(|step| finding(input, Gate::OneAttempt, "C4", step, message())).collect()
+    let version = &input.target.release.kubernetes;
+    let made_by_ours = |machine: &&Machine| ours.is_some_and(|ours| machine.is_made_by(ours));
+    let elsewhere = machines.iter().filter(made_by_ours).find(|machine| machine.version != *version);
+    let complain = |step: &Step| {
+        let message = match (marked, elsewhere.filter(|_| replaces(step))) {
+            (Some(machine), _) => format!("{} carries the mark of another update", machine.name),
+            (None, Some(machine)) => format!("{} was made for {}", machine.name, machine.version),
+            (None, None) => return None,
+        };
+        Some(finding(input, Gate::OneAttempt, "C4", step, message))
+    };
+    of_kind(planned, "Job").filter(|step| written(step).is_some()).filter_map(complain).collect()
 }
 
 /// C5: after a failure no machine is touched until somebody has acted.

@@ -281,6 +281,15 @@ pub enum Blocked {
         /// Whose.
         theirs: UpdateId,
     },
+    /// A machine of the update that was taken over was made for another version than this one leads to.
+    AttemptOfAnotherVersion {
+        /// Which.
+        machine: MachineName,
+        /// The version that it was made for.
+        made: KubernetesVersion,
+        /// The update that made it.
+        by: UpdateId,
+    },
     /// What the running update leads to is not what was agreed on when it began.
     Retargeted {
         /// The record of the update.

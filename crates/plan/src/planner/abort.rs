@@ -7,7 +7,7 @@ use super::case::{Case, Course};
 use super::{StagePlan, role};
 use crate::change::{self, Effect};
 use crate::envelope::Envelope;
-use crate::gate::Blocked;
+use crate::gate::{self, Blocked, Gate};
 use crate::inventory::{Abort, Inventory, JobState, UpdateRecord};
 use crate::render::{Scope, job};
 use crate::report::StageState;
@@ -109,6 +109,10 @@ fn begin(case: &Case<'_>, order: &Abort) -> StagePlan {
             expect: expect.clone(),
         };
         return StagePlan::ready(vec![step(role::JOB, stop)], Vec::new());
+    }
+    let machines = &case.inventory.control_plane.machines;
+    if let Some(foreign) = case.gates.ask(Gate::OneAttempt, || gate::one_attempt(machines, case.update)) {
+        return StagePlan::waiting(vec![foreign], Vec::new());
     }
     let Some(back) = &order.back else {
         let release = case.from.as_ref().map(|from| from.distribution.clone()).unwrap_or_default();

@@ -32,7 +32,7 @@ pub(crate) struct Case<'a> {
     pub forbidden: Vec<Blocked>,
     /// What keeps every machine of the cluster as it is, whatever the stage.
     pub held: Vec<Blocked>,
-    /// Why an update does not begin that nobody has asked for.
+    /// Why an update does not begin: nobody has asked for it, or it was given up.
     pub pending: Option<Blocked>,
 }
 
@@ -75,6 +75,7 @@ impl<'a> Case<'a> {
             }
             course => (course, None),
         };
+        let pending = pending.or_else(|| given_up(target, inventory));
         let (update, from) = match (course, last) {
             (Course::Begin { ordinal }, _) => {
                 let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
@@ -147,15 +148,9 @@ impl<'a> Case<'a> {
             self.too_large(),
             failed,
             self.gates.ask(Gate::PoolMoves, || gate::pool_moves(self.inventory, self.now)),
-            self.given_up(),
+            given_up(self.target, self.inventory).filter(|_| self.course == Course::GivenUp),
         ];
         self.forbidden.iter().cloned().chain(more.into_iter().flatten()).collect()
-    }
-
-    /// Refuses to do again what somebody had given up.
-    fn given_up(&self) -> Option<Blocked> {
-        let record = self.inventory.update.as_ref().filter(|_| self.course == Course::GivenUp)?;
-        Some(Blocked::Aborted { update: record.name.clone() })
     }
 
     /// Whether machines may be made otherwise than they are.
@@ -239,7 +234,7 @@ fn course(scope: &Scope<'_>, inventory: &Inventory, now: Timestamp) -> Course {
     match last.state {
         UpdateRecordState::Running | UpdateRecordState::Failed if can_be_given_up() => Course::Aborting,
         UpdateRecordState::Aborted if !differs => Course::Steady,
-        UpdateRecordState::Aborted if is_ordered && is_back(scope.target, last) => Course::GivenUp,
+        UpdateRecordState::Aborted if given_up(scope.target, inventory).is_some() => Course::GivenUp,
         UpdateRecordState::Aborted => next,
         UpdateRecordState::Running => Course::Running,
         UpdateRecordState::Failed if gave_up => Course::Failed,
@@ -263,6 +258,13 @@ fn with_outdated(mut end: UpdateEnd, target: &Target, inventory: &Inventory) -> 
     let outdated: BTreeSet<String> = replaced.filter(|role| !foreseen.contains(role)).collect();
     end.outdated = outdated.into_iter().collect();
     end
+}
+
+/// That the cluster is still asked to be what somebody had given up, and kept as it was.
+fn given_up(target: &Target, inventory: &Inventory) -> Option<Blocked> {
+    inventory.orders.abort.as_ref()?;
+    let record = inventory.update.as_ref().filter(|record| record.state == UpdateRecordState::Aborted)?;
+    is_back(target, record).then(|| Blocked::Aborted { update: record.name.clone() })
 }
 
 /// Whether a target is what the cluster was when an update began, but for what Windlass decides.

@@ -81,6 +81,7 @@ fn refusals(case: &Case<'_>) -> Vec<Blocked> {
     let machines = [
         gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(inventory)),
         gates.ask(Gate::OneAttempt, || gate::one_attempt(machines, case.update)),
+        gates.ask(Gate::OneAttempt, || gate::one_version(machines, case.update, &target.release.kubernetes)),
         gates.ask(Gate::CertificatesPresent, || gate::certificates_present(&target.cluster.name, &inventory.secrets)),
         gates.ask(Gate::PackagesFirst, || gate::packages_first(target, inventory)),
         gates.ask(Gate::OneMachineAtATime, || gate::one_machine_at_a_time(machines, ours)),

@@ -99,7 +99,9 @@ fn what_was_given_up_is_not_begun_again_by_itself() {
         planned.steps.iter().for_each(|step| fake.execute(step));
         fake.tick();
     }
-    assert_eq!(checked_plan(&fake).report.assessment, Assessment::Running);
+    let report = checked_plan(&fake).report;
+    assert_eq!(report.assessment, Assessment::Running);
+    assert_eq!(report.pending.map(|blocked| blocked.reason()), Some("Aborted"), "its owner is told");
     assert_eq!(fake.inventory.update.as_ref().unwrap().state, UpdateRecordState::Aborted);
     // Something else is another update.
     fake.target = target(3, 1, "v1.16.8");
@@ -142,6 +144,7 @@ fn once_a_machine_was_replaced_the_update_goes_on_and_says_why() {
     let base = machine.row().clone();
     machine.name = replacement_name(&base, update, NameLimit::LabelValue);
     machine.base = Some(base);
+    machine.version = "v1.16.7+vmware.1".parse().unwrap();
     let planned = checked_plan(&fake);
     assert!(planned.steps.is_empty(), "{:?}", planned.steps);
     assert_eq!(reasons(&planned, Stage::ControlPlane), ["ControlPlaneUpdateRunning", "AbortTooLate"]);
@@ -150,6 +153,18 @@ fn once_a_machine_was_replaced_the_update_goes_on_and_says_why() {
     fake.inventory.orders.abort.as_mut().unwrap().upgrading = None;
     let planned = checked_plan(&fake);
     assert_eq!(planned.steps.iter().map(|step| step.action.name()).collect::<Vec<_>>(), [update.job_name().as_str()]);
+}
+
+#[test]
+fn workers_that_do_not_move_do_not_keep_whoever_gives_up() {
+    let mut fake = ordered();
+    let now = fake.input().now;
+    let pool = fake.inventory.pools.values_mut().next().unwrap();
+    pool.progress.available = 0;
+    pool.moved_at = Some(now - jiff::SignedDuration::from_hours(2));
+    assert_eq!(checked_plan(&fake).steps.len(), 1, "the Job of the update is stopped");
+    assert_eq!(at(&mut fake, None).steps.len(), 1);
+    assert_eq!(at(&mut fake, Some(JobState::Complete)).record, Some(Record::Aborted));
 }
 
 #[test]
@@ -182,4 +197,56 @@ fn the_release_that_the_cluster_had_has_to_be_there() {
     fake.inventory.orders.abort.as_mut().unwrap().back = None;
     let planned = at(&mut fake, None);
     assert_eq!((planned.steps.len(), reasons(&planned, Stage::ControlPlane)), (0, vec!["Gap"]));
+}
+
+/// An upgrade whose machines another update has marked: it has made one that is not there to replace any yet.
+fn foreign(theirs: windlass_api::name::UpdateId, made_for: &str) -> Fake {
+    let mut fake = running_cluster(3, 1);
+    fake.target = target(3, 1, "v1.16.7");
+    while fake.inventory.control_plane.job.is_none() {
+        let planned = checked_plan(&fake);
+        if let Some(record) = &planned.record {
+            fake.record(record);
+        }
+        planned.steps.iter().for_each(|step| fake.execute(step));
+        if fake.inventory.control_plane.job.is_none() {
+            fake.tick();
+        }
+    }
+    fake.inventory.control_plane.job = None;
+    let machines = &mut fake.inventory.control_plane.machines;
+    machines.iter_mut().for_each(|machine| machine.update = Some(theirs));
+    let mut made = machines[0].clone();
+    let base = made.row().clone();
+    made.name = replacement_name(&base, theirs, NameLimit::LabelValue);
+    made.base = Some(base);
+    made.version = made_for.parse().unwrap();
+    machines.push(made);
+    fake
+}
+
+#[test]
+fn what_another_update_began_is_touched_only_by_who_adopts_it() {
+    let theirs = "99".parse().unwrap();
+    let check = |made_for: &str, adopts: bool, ordered: bool, expected: Result<&str, &str>| {
+        let mut fake = foreign(theirs, made_for);
+        if adopts {
+            fake.inventory.update.as_mut().unwrap().id = theirs;
+        }
+        let back = Some(target(3, 1, "v1.15.5"));
+        let order = Abort { by: "ann".to_owned(), back, upgrading: None, job: None };
+        fake.inventory.orders.abort = ordered.then_some(order);
+        let planned = checked_plan(&fake);
+        let made: Vec<&str> = planned.steps.iter().map(|step| step.action.name()).collect();
+        let found = made.first().copied().ok_or_else(|| reasons(&planned, Stage::ControlPlane)[0]);
+        assert_eq!(found, expected, "{made_for}, adopts {adopts}, ordered {ordered}");
+    };
+    for ordered in [false, true] {
+        check("v1.16.7+vmware.1", false, ordered, Err("ForeignAttempt"));
+    }
+    check("v1.16.7+vmware.1", true, false, Ok("update-99"));
+    check("v1.16.7+vmware.1", true, true, Ok("abort-99"));
+    // A machine of another version is no step on this way.
+    check("v1.15.9+vmware.1", true, false, Err("AttemptOfAnotherVersion"));
+    check("v1.15.9+vmware.1", true, true, Ok("abort-99"));
 }

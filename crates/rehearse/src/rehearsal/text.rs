@@ -78,6 +78,7 @@ impl fmt::Display for Verdict {
             Self::Failed { why } => write!(f, "failed: {why}"),
             Self::Stuck { waiting_for } => write!(f, "stuck: {waiting_for}"),
             Self::Gone => f.write_str("gone"),
+            Self::GivenUp { distribution } => write!(f, "given up: it keeps {distribution}"),
         }
     }
 }

@@ -63,7 +63,9 @@ fn check(row: &Row) -> Ended {
         Verdict::Failed { .. } => End::Failed,
         Verdict::Stuck { .. } => End::Waits,
         Verdict::Gone => End::Gone,
-        Verdict::Reached { .. } | Verdict::Refused { .. } => panic!("{}\n{rehearsal}", row.id),
+        Verdict::Reached { .. } | Verdict::Refused { .. } | Verdict::GivenUp { .. } => {
+            panic!("{}\n{rehearsal}", row.id)
+        }
     };
     let said = said(rehearsal);
     assert_eq!(end, row.end, "{} {}\n{said:#?}\n{rehearsal}", row.id, row.scenario.name);

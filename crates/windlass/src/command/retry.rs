@@ -1,16 +1,18 @@
 //! `windlass retry`: an update that has failed goes on where it stopped.
 
-use kube::api::{DeleteParams, Preconditions};
+use k8s_openapi::api::batch::v1::Job;
 use serde::Serialize;
+use serde_json::json;
+use windlass_api::annotation;
 use windlass_api::condition::ConditionType;
 use windlass_api::kind::cluster_update::UpdateState;
 use windlass_api::name::{ClusterName, ObjectName, UpdateId};
 
 use crate::changed::Changed;
-use crate::client::{self, Connection};
+use crate::client::{Connection, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
-use crate::update::{Latest, ended, jobs};
+use crate::update::{Latest, annotate, delete, ended};
 
 use super::block_on;
 
@@ -25,6 +27,9 @@ use super::block_on;
 pub struct Retry {
     /// The cluster
     cluster: ClusterName,
+    /// Go on with what another update has begun and nobody leads any more: machines carry its mark
+    #[arg(long)]
+    adopt: bool,
     /// Write it as a document instead, for scripts, or the name of the update
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Changed>,
@@ -53,17 +58,42 @@ impl Retry {
         let management = self.connection.open().await?;
         let latest = Latest::of(&management, &self.cluster).await?;
         let job = latest.job(&management).await?;
-        let Some(job) = job.filter(|job| ended(job) == Some(ConditionType::Failed)) else {
+        let failed = job.filter(|job| ended(job) == Some(ConditionType::Failed));
+        if self.adopt {
+            return self.take_over(&management, &latest, failed).await;
+        }
+        let Some(job) = failed else {
             return Err(self.nothing(&latest).into());
         };
-        let name = latest.job_name();
-        // Of this Job: another one of its name may be at work by now.
-        let preconditions = Preconditions { uid: job.metadata.uid.clone(), resource_version: None };
-        let parameters = DeleteParams::background().preconditions(preconditions);
-        let deleted = jobs(&management).delete(name.as_str(), &parameters).await;
-        deleted.map_err(client::Error::while_trying(&format!("delete the failed Job {name}")))?;
+        delete(&management, &job).await?;
         let failed_attempts = job.status.and_then(|status| status.failed).unwrap_or_default();
         self.tell(&latest, failed_attempts)
+    }
+
+    /// Goes on under the id of the update whose marks are on the machines. A Job that has failed because of them has nothing
+    /// more to do.
+    async fn take_over(&self, management: &Management, latest: &Latest, failed: Option<Job>) -> Result<Exit, Failure> {
+        let (cluster, update) = (&self.cluster, latest.name());
+        if let Some(UpdateState::Succeeded | UpdateState::Aborted) =
+            latest.record.status.as_ref().and_then(|status| status.state)
+        {
+            return Err(self.nothing(latest).into());
+        }
+        let id = latest.foreign(management, cluster).await?;
+        let (key, value) = annotation::ADOPT.entry(&id);
+        let failed_attempts = failed.as_ref().and_then(|job| job.status.as_ref()?.failed).unwrap_or_default();
+        annotate(management, update, json!({ key: value }), &format!("have the update {update} adopt {id}")).await?;
+        if let Some(job) = failed {
+            delete(management, &job).await?;
+        }
+        if let Some(format) = self.output {
+            let report = RetryReport { cluster, update, id, job: id.job_name(), failed_attempts };
+            format.tell(&format!("clusterupdate.windlass.dev/{update}"), "RetryReport", report)?;
+        } else {
+            output::data(&format!("update {update} of {cluster} goes on with what the update {id} has begun"))?;
+        }
+        output::note(&format!("Next: windlass status {cluster} --watch"));
+        Ok(Exit::Done)
     }
 
     fn tell(&self, latest: &Latest, failed_attempts: i32) -> Result<Exit, Failure> {
@@ -90,6 +120,7 @@ impl Retry {
                 Error::NoJob { cluster, update, why: status.failure.unwrap_or_else(|| "nothing is said".to_owned()) }
             }
             Some(UpdateState::Succeeded) => Error::Done { cluster, update },
+            Some(UpdateState::Aborted) => Error::GivenUp { cluster, update },
             _ => Error::GoesOn { cluster, update },
         }
     }
@@ -102,6 +133,8 @@ enum Error {
     GoesOn { cluster: ClusterName, update: String },
     #[error("the update {update} of {cluster} is done: there is nothing to try again")]
     Done { cluster: ClusterName, update: String },
+    #[error("the update {update} of {cluster} was given up: there is nothing to try again")]
+    GivenUp { cluster: ClusterName, update: String },
     #[error("the update {update} of {cluster} did not fail in a Job, and goes on by itself when this is mended: {why}")]
     NoJob { cluster: ClusterName, update: String, why: String },
 }
@@ -112,7 +145,10 @@ impl Explained for Error {
     }
 
     fn hint(&self) -> Option<String> {
-        let (Self::GoesOn { cluster, .. } | Self::Done { cluster, .. } | Self::NoJob { cluster, .. }) = self;
+        let (Self::GoesOn { cluster, .. }
+        | Self::Done { cluster, .. }
+        | Self::GivenUp { cluster, .. }
+        | Self::NoJob { cluster, .. }) = self;
         Some(format!("windlass status {cluster}"))
     }
 }

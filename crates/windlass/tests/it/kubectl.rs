@@ -64,6 +64,7 @@ macro_rules! topics {
 }
 
 topics![
+    abort["--speed", "600"],
     apply,
     auth,
     cli["--speed", "600"],

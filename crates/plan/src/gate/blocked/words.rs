@@ -55,6 +55,7 @@ impl Blocked {
             Self::NoWholeNode { .. } => "NoWholeNode",
             Self::SuccessorNotReady { .. } => "SuccessorNotReady",
             Self::ForeignAttempt { .. } => "ForeignAttempt",
+            Self::AttemptOfAnotherVersion { .. } => "AttemptOfAnotherVersion",
             Self::Retargeted { .. } => "Retargeted",
             Self::DrainBlocked { .. } => "DrainBlocked",
             Self::MachineFailed { .. } => "MachineFailed",
@@ -95,6 +96,7 @@ impl Blocked {
             | Self::NoWholeNode { machine }
             | Self::SuccessorNotReady { machine, .. }
             | Self::ForeignAttempt { machine, .. }
+            | Self::AttemptOfAnotherVersion { machine, .. }
             | Self::ControlPlaneUnowned { machine }
             | Self::DrainBlocked { machine, .. }
             | Self::MachineFailed { machine, .. } => format!("Machine/{machine}"),
@@ -199,8 +201,11 @@ impl Blocked {
             Self::EtcdAlarm { member, .. } => format!("free or restore the member {member}, then disarm the alarm"),
             Self::NoWholeNode { .. } => "wait; if it lasts, repair a machine of the control plane".to_owned(),
             Self::SuccessorNotReady { .. } => "wait; if it lasts, look at the machine that is to stay".to_owned(),
-            Self::ForeignAttempt { machine, theirs } => {
-                format!("let the update {theirs} end, or take its mark from Machine {machine} if it is no more")
+            Self::ForeignAttempt { theirs, .. } => format!(
+                "let the update {theirs} end; if nobody leads it any more, go on with it (windlass retry --adopt) or undo it (windlass abort --adopt)"
+            ),
+            Self::AttemptOfAnotherVersion { made, .. } => {
+                format!("undo it (windlass abort), or ask for {made} first")
             }
             Self::Retargeted { update } => format!("restore the release that {update} was begun with"),
             Self::DrainBlocked { machine, why } => drain_way_out(machine, why),
@@ -330,6 +335,12 @@ impl fmt::Display for Blocked {
                 )
             }
             Self::ForeignAttempt { machine, theirs } => write!(f, "Machine {machine} is marked by the update {theirs}"),
+            Self::AttemptOfAnotherVersion { machine, made, by } => {
+                write!(
+                    f,
+                    "Machine {machine} was made by the update {by} for {made}, and that is not where this one goes"
+                )
+            }
             Self::NoWholeNode { machine } => {
                 write!(f, "without Machine {machine} no machine of the control plane would be well")
             }
