@@ -19,6 +19,7 @@ use windlass_runtime::key::Key;
 
 use crate::access::WorkloadCluster;
 use crate::reconcile::context::Context;
+use crate::resolve;
 
 /// What was observed, and the way to the workload cluster that it was observed through.
 pub(crate) struct Observed {
@@ -94,6 +95,7 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         ClusterState::Present { .. } | ClusterState::Absent => (Workload::NotYet, None),
     };
     know_by_machines(&mut workload, &machines);
+    let releases = resolve::kept::observe(ctx, tkc, target);
     let inventory = Inventory {
         as_of: ctx.access.clock.now(),
         cluster,
@@ -106,6 +108,7 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         orders,
         gaps: gaps.0,
         consent: tkc.metadata.annotations.as_ref().and_then(|all| all.get(annotation::ACCEPTED_DEFAULTS.name)).cloned(),
+        releases,
     };
     Observed { inventory, workload: connection }
 }

@@ -155,6 +155,7 @@ fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
     let jobs = Watch::all(client.clone()).within(JOB_NAMESPACE).configured(selected(label::CLUSTER_NAMESPACE.name));
     let updates = Watch::all(client.clone());
     let images = Watch::all(client.clone());
+    let kept = Watch::all(client.clone()).configured(selected(label::KEPT_RELEASE.name));
     let caches = Caches {
         tkcs: tkcs.cache(),
         clusters: clusters.cache(),
@@ -165,6 +166,7 @@ fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
         jobs: jobs.cache(),
         updates: updates.cache(),
         images: images.cache(),
+        kept: kept.cache(),
     };
     let known = caches.tkcs.clone();
     let runner = Runner::new("cluster", tkcs, options)
@@ -175,6 +177,7 @@ fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
         .watches(config_templates, by_cluster_name)
         .watches(jobs, by_cluster_of_job)
         .watches(updates, by_cluster_name)
+        .watches(kept, by_cluster_name)
         .watches(images, move |image| resolve::clusters_of(image, &known));
     let context = Context {
         releases: Releases::new(caches.images.clone()),
@@ -279,6 +282,7 @@ impl From<Again> for Outcome {
 /// One look at a cluster, and what comes of it.
 async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Again, Error> {
     let latest = latest_update(ctx, cluster);
+    resolve::kept::learn(ctx, cluster).await;
     let target = match resolve::target(ctx, cluster, latest.as_deref()) {
         Ok(target) => decided(ctx, target, latest.as_deref()),
         Err(unresolved) => {
@@ -295,13 +299,14 @@ async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Ag
     let planned = plan(&input);
     let findings = check(&input, &planned);
     let sound = findings.iter().all(|finding| finding.severity != Severity::Fatal);
-    if let (true, Some(begin @ Record::Begin { .. })) = (sound, &planned.record) {
-        record::begin(ctx, cluster, begin).await?;
-        return Ok(Again::Soon);
-    }
     let steps = if sound { planned.steps.as_slice() } else { &[] };
     let (steps, held) = until_errors_are_told(cluster, steps);
     let executed = execute(ctx, &input, workload.as_ref(), steps).await;
+    // The release of an update is kept before the update is on record: otherwise there would be nothing to go on with.
+    if let (true, Some(begin @ Record::Begin { .. })) = (sound && executed.failures.is_empty(), &planned.record) {
+        record::begin(ctx, cluster, begin).await?;
+        return Ok(Again::Soon);
+    }
     let attempts = observe::attempts::latest(ctx, latest.as_deref(), input.inventory.control_plane.job.as_ref()).await;
     let recorded =
         Recorded { input: &input, planned: &planned, findings: &findings, executed: &executed, attempts: &attempts };

@@ -216,6 +216,7 @@ async fn write_cluster(
         ctx.wrote(&ctx.caches.tkcs, &written.map_err(RecordError::api("write", object))?);
         notices.extend(notice::of_cluster(before, &status));
         notices.extend(notice::of_secrets(before, &status));
+        notices.extend(notice::of_release(before, &status));
     }
     let regarding = tkc.object_ref(&());
     for notice in &notices {

@@ -1,7 +1,10 @@
 //! From what a cluster says it should be to a [`Target`]: the release of its version, and what its owner chose.
 //!
 //! A version without a release, or a release that cannot be read, is something to tell the owner about, and no error: trying
-//! again would not help. The watch of images looks at the cluster again when one comes that fits.
+//! again would not help. The watch of images looks at the cluster again when one comes that fits. What a cluster has, and what an
+//! update leads to that was begun, is kept ([`kept`]), and does not depend on any image.
+
+pub(crate) mod kept;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,6 +14,7 @@ use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateEnd, UpdateState};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
 use windlass_api::machine_image::Distribution;
+use windlass_api::name::ImageName;
 use windlass_api::version::{KubernetesVersion, VersionError};
 use windlass_plan::release::Release;
 use windlass_plan::target::{Target, TargetError};
@@ -77,6 +81,8 @@ pub(crate) struct Releases {
     images: Cache<VirtualMachineImage>,
     /// By the name of the image. Reading is parsing pages of YAML.
     read: Mutex<BTreeMap<String, Read>>,
+    /// What was read of what is kept.
+    copies: kept::Copies,
 }
 
 /// What came of reading an image.
@@ -88,7 +94,7 @@ struct Read {
 
 impl Releases {
     pub(crate) fn new(images: Cache<VirtualMachineImage>) -> Self {
-        Self { images, read: Mutex::default() }
+        Self { images, read: Mutex::default(), copies: kept::Copies::default() }
     }
 
     /// The release of a version. Of several images of it the one counts that the cluster is made from.
@@ -107,6 +113,17 @@ impl Releases {
                 release
             }
         }
+    }
+}
+
+impl Releases {
+    /// Why an image of this name does not even say which version it is of, if it is there.
+    fn unreadable(&self, name: Option<&ImageName>) -> Option<String> {
+        let image = self.images.get(&Key::cluster(name?.as_str()))?;
+        if distribution(&image).is_some() {
+            return None;
+        }
+        Release::from_image(&image).err().map(|error| with_causes(&error))
     }
 }
 
@@ -177,8 +194,10 @@ pub(crate) fn target(
 /// Whether a cluster is asked to be what an update was begun for that somebody wanted to be given up. What Windlass decides by now
 /// is another matter. Where that cannot be told, it is not.
 pub(crate) fn asks_for(ctx: &Context, cluster: &TanzuKubernetesCluster, update: &ClusterUpdate) -> bool {
-    let to = UpdateEnd { defaults: BTreeMap::new(), ..update.spec.to.clone() };
-    who_aborts(update).is_some() && asked(ctx, cluster).is_ok_and(|target| target.end() == to)
+    // Nor is it something else that the image says something else by now.
+    let without = |end: UpdateEnd| UpdateEnd { defaults: BTreeMap::new(), release: None, ..end };
+    let to = without(update.spec.to.clone());
+    who_aborts(update).is_some() && asked(ctx, cluster).is_ok_and(|target| without(target.end()) == to)
 }
 
 /// What a cluster was when an update began.
@@ -193,18 +212,25 @@ pub(crate) fn back(
 /// What its owner asks for.
 fn asked(ctx: &Context, cluster: &TanzuKubernetesCluster) -> Result<Target, Unresolved> {
     let version = cluster.spec.distribution.full_version.as_deref().ok_or(Unresolved::NoVersion)?;
-    Target::new(cluster, release(ctx, cluster, version)?).map_err(Unresolved::MalformedCluster)
+    Target::new(cluster, release(ctx, cluster, version, None)?).map_err(Unresolved::MalformedCluster)
 }
 
 /// One end of an update.
 fn end(ctx: &Context, cluster: &TanzuKubernetesCluster, end: &UpdateEnd) -> Result<Target, Unresolved> {
-    let release = release(ctx, cluster, &end.distribution)?;
+    let release = release(ctx, cluster, &end.distribution, end.release.as_deref())?;
     Target::of_update(cluster, end, release).map_err(Unresolved::MalformedCluster)
 }
 
-fn release(ctx: &Context, cluster: &TanzuKubernetesCluster, version: &str) -> Result<Release, Unresolved> {
+/// A release: that of this digest, where there is one on record.
+fn release(
+    ctx: &Context,
+    cluster: &TanzuKubernetesCluster,
+    version: &str,
+    digest: Option<&str>,
+) -> Result<Release, Unresolved> {
     let version = version.parse().map_err(Unresolved::MalformedVersion)?;
-    ctx.releases.of(&version, &images_in_use(ctx, &Key::of(cluster)))
+    let live = ctx.releases.of(&version, &images_in_use(ctx, &Key::of(cluster)));
+    kept::or_kept(ctx, cluster, &version, digest, live)
 }
 
 #[cfg(test)]

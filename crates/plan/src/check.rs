@@ -7,6 +7,7 @@
 mod control_plane;
 mod etcd;
 mod package;
+mod release;
 mod roll;
 mod update;
 mod version;
@@ -55,7 +56,7 @@ pub enum Severity {
 type Rule = fn(&PlanningInput, &Planned) -> Vec<Finding>;
 
 /// The rules, in the order in which they complain.
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 22] = [
     version::workers_behind_control_plane,
     version::nothing_is_left_too_far_behind,
     version::proxies_behind_control_plane,
@@ -77,6 +78,7 @@ const RULES: [Rule; 21] = [
     package::only_ours_is_deleted,
     nothing_while_paused,
     update::somebody_asked_for_it,
+    release::kept_before_anything,
 ];
 
 /// All complaints about a plan.

@@ -75,6 +75,8 @@ impl Envelope {
         envelope.add_packages(target);
         match target.drive {
             Drive::Machines => {
+                envelope.allow("create", "ConfigMap", role::RELEASE);
+                envelope.allow("delete", "ConfigMap", role::EARLIER_RELEASE);
                 envelope.add_cluster(&scope);
                 envelope.add_machines(&scope, &ends);
                 envelope.add_pools(&scope, &ends);

@@ -5,6 +5,7 @@
 
 pub mod applied;
 mod pool;
+mod releases;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,6 +20,7 @@ use windlass_api::name::{
 use windlass_api::version::KubernetesVersion;
 
 pub use pool::{Failing, Leaving, Pool, PoolMachine, PoolMoved, PoolProgress, Template};
+pub use releases::{ImageState, KeptRelease, Releases};
 
 use crate::gate::Blocked;
 use crate::step::Revision;
@@ -50,6 +52,8 @@ pub struct Inventory {
     pub gaps: Vec<Gap>,
     /// What its owner has agreed to that only Windlass asks for: a digest, as the refusal names it.
     pub consent: Option<String>,
+    /// The releases that are kept for it.
+    pub releases: Releases,
 }
 
 /// What people have ordered about the latest update.

@@ -14,6 +14,7 @@ mod observed;
 mod packages;
 mod pool_health;
 mod record;
+mod release;
 pub(crate) mod role;
 mod topology;
 mod workers;
@@ -51,7 +52,8 @@ pub struct PlanningInput {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[must_use = "a plan is to be checked, and either executed or shown"]
 pub struct Planned {
-    /// What to write down first. While an update is to be begun or resumed there are no steps.
+    /// What to write down first. While an update is to be begun or resumed there are no steps but the one that keeps its release,
+    /// which comes before the record.
     pub record: Option<Record>,
     /// The next admissible writes, in order.
     pub steps: Vec<Step>,
@@ -111,6 +113,12 @@ pub fn plan(input: &PlanningInput) -> Planned {
         planned.steps.extend(control_plane::tidy(&case));
     }
     record::settle(&case, &mut planned);
+    // What is kept and what is left over is no part of what a cluster is: whether it is as it was asked to be is settled without.
+    if planned.steps.is_empty() && planned.record.is_none() {
+        planned.steps.extend(release::tidy(&case));
+    }
+    let waits = matches!(case.course, Course::Begin { .. }) && planned.record.is_none();
+    planned.steps.splice(0..0, release::keep(&case).filter(|_| !waits));
     planned.report.date(&case, input.now);
     planned
 }

@@ -11,6 +11,7 @@ pub mod job;
 pub mod kubeadm;
 pub mod kubeadm_control_plane;
 pub mod machine;
+pub mod release;
 pub mod topology;
 pub mod workers;
 

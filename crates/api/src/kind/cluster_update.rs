@@ -126,6 +126,10 @@ pub struct UpdateEnd {
     pub distribution: String,
     /// The version of Kubernetes in it.
     pub kubernetes: String,
+    /// The digest of what the release says, by which it is kept for the cluster; nothing if nobody knows it any more. An update
+    /// goes on with what the release said when it began, whatever becomes of its image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<String>,
     /// The machines of the control plane.
     pub control_plane: super::tanzu::Machines,
     /// The workers of a cluster that has one pool of them.

@@ -298,7 +298,7 @@ async fn last_words(ctx: &Context, job: &str) -> Option<String> {
 }
 
 /// Which state of which object this is.
-pub(super) fn revision(meta: &ObjectMeta) -> Result<Revision, String> {
+pub(crate) fn revision(meta: &ObjectMeta) -> Result<Revision, String> {
     let resource_version = meta.resource_version.clone().ok_or("it has no resource version")?;
     Ok(Revision { uid: uid(meta)?, resource_version })
 }

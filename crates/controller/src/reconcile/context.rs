@@ -24,6 +24,7 @@ use super::{by_cluster_name, by_cluster_of_job};
 use crate::access::{Access, WorkloadCluster};
 use crate::execute::Kinds;
 use crate::resolve::Releases;
+use crate::resolve::kept::Kept;
 
 /// What the controller has at hand in every reconcile.
 pub(crate) struct Context {
@@ -49,6 +50,8 @@ pub(crate) struct Caches {
     pub jobs: Cache<Job>,
     pub updates: Cache<ClusterUpdate>,
     pub images: Cache<VirtualMachineImage>,
+    /// The releases that are kept for clusters.
+    pub kept: Cache<Kept>,
 }
 
 impl Caches {
@@ -70,6 +73,7 @@ impl Caches {
         seen.extend(states("MachineDeployment", &self.deployments, &namespace, &key));
         seen.extend(states("WCPMachineTemplate", &self.machine_templates, &namespace, &key));
         seen.extend(states("KubeadmConfigTemplate", &self.config_templates, &namespace, &key));
+        seen.extend(states("ConfigMap", &self.kept, &namespace, &key));
         let jobs = self.jobs.list().into_iter().filter(|job| by_cluster_of_job(job).contains(&key));
         let jobs: Vec<Arc<Job>> = jobs.collect();
         // A Job that is at work tells when it is done; until then it is enough to know which machines come and go.
@@ -187,8 +191,13 @@ pub(crate) fn wrote(ctx: &Ctx<Context>, object: &DynamicObject) {
         "WCPMachineTemplate" => tell(ctx, &caches.machine_templates, object),
         "KubeadmConfigTemplate" => tell(ctx, &caches.config_templates, object),
         "Job" => tell(ctx, &caches.jobs, object),
+        "ConfigMap" if is_kept(object) => tell(ctx, &caches.kept, object),
         _ => {}
     }
+}
+
+fn is_kept(object: &DynamicObject) -> bool {
+    object.metadata.labels.as_ref().is_some_and(|labels| windlass_api::label::KEPT_RELEASE.is_in(labels))
 }
 
 fn is_control_plane(object: &DynamicObject) -> bool {

@@ -109,6 +109,18 @@ pub(super) fn of_secrets(
     })
 }
 
+/// That the image of its release is not what it was, when it was before.
+pub(super) fn of_release(
+    before: &TanzuKubernetesClusterStatus,
+    status: &TanzuKubernetesClusterStatus,
+) -> Option<Notice> {
+    let missed = |status: &TanzuKubernetesClusterStatus| {
+        ConditionType::ReleaseAvailable.among(&status.conditions).map(|it| (it.reason.clone(), it.message.clone()))
+    };
+    let (reason, note) = missed(status).filter(|new| missed(before).as_ref() != Some(new))?;
+    Some(Notice { kind: Kind::Warning, reason, action: "Resolve".to_owned(), note, related: None })
+}
+
 /// How far a stage is.
 #[derive(Default)]
 struct Progress {

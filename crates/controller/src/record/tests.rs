@@ -9,8 +9,8 @@ use windlass_api::name::{NameLimit, NodeName, replacement_name};
 use windlass_plan::check::{Finding, Severity};
 use windlass_plan::gate::{Blocked, Gates};
 use windlass_plan::inventory::{
-    ClusterState, ControlPlane, Inventory, Machine, MachineState, Milestone, Orders, UpdateRecord, UpdateRecordState,
-    Waited, Workload,
+    ClusterState, ControlPlane, Inventory, Machine, MachineState, Milestone, Orders, Releases, UpdateRecord,
+    UpdateRecordState, Waited, Workload,
 };
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::release::Release;
@@ -55,6 +55,7 @@ pub(super) fn planned(now: &str) -> (PlanningInput, Planned) {
         orders: Orders::default(),
         gaps: vec![],
         consent: None,
+        releases: Releases::default(),
     };
     let input = PlanningInput { target, inventory, now, gates: Gates::all() };
     let mut planned = plan(&input);

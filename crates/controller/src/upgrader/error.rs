@@ -121,6 +121,18 @@ pub enum Error {
         /// What it is needed for.
         why: &'static str,
     },
+    /// Kubelets of new machines would find no configuration, and there is none to copy. Within a minor the first of the two is
+    /// the one that was lost; on the way to another, the second.
+    #[error(
+        "there is no ConfigMap {wanted}, which kubelets of new machines read, and no {previous} to copy it from: bring back the \
+         one that the cluster had"
+    )]
+    NoKubeletConfig {
+        /// The one of the minor that machines are to have.
+        wanted: String,
+        /// The one of the minor before.
+        previous: String,
+    },
     /// What is in an object cannot be used.
     #[error("the {kind} {name} cannot be used: {why}")]
     Unusable {

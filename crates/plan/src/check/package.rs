@@ -9,7 +9,7 @@ use windlass_api::name::Uid;
 use windlass_api::version::MinorVersion;
 
 use super::version::version_written;
-use super::{Finding, fatal, finding, managing, replaces, written};
+use super::{Finding, fatal, finding, managing, release, replaces, written};
 use crate::gate::Gate;
 use crate::inventory::{AddonObject, Inventory, Node, Reachable};
 use crate::planner::{Planned, PlanningInput};
@@ -64,6 +64,9 @@ pub(super) fn only_ours_is_deleted(input: &PlanningInput, planned: &Planned) -> 
         let Action::Delete { kind, name, expect, .. } = &step.action else { return true };
         if kind == "Job" && step.place == Place::Management {
             return is_job_to_stop(input, name, expect) || is_job_of_the_past(input, name, expect);
+        }
+        if kind == "ConfigMap" && step.place == Place::Management {
+            return release::is_of_the_past(input, name, expect);
         }
         let Some(workload) = input.inventory.reachable() else { return false };
         let is_it = |found: &&AddonObject| found.revision == *expect && found.live["metadata"]["name"] == name.as_str();

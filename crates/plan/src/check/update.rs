@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use windlass_api::label;
 use windlass_api::name::PoolName;
 
-use super::{Finding, fatal, finding, of_kind, replaces, severity, written};
+use super::{Finding, fatal, finding, of_kind, release, replaces, severity, written};
 use crate::gate::Gate;
 use crate::inventory::{JobState, Machine, Pool, UpdateRecordState};
 use crate::planner::{Planned, PlanningInput, Record};
@@ -33,7 +33,7 @@ pub(super) fn recorded_update_only(input: &PlanningInput, planned: &Planned) -> 
     let mut findings: Vec<Finding> = of_kind(planned, "Job").filter_map(complain).collect();
     if matches!(planned.record, Some(Record::Begin { .. } | Record::Resumed)) {
         let early = |step: &Step| fatal("C4", step, "it would be written before the update is on record".to_owned());
-        findings.extend(planned.steps.iter().map(early));
+        findings.extend(planned.steps.iter().filter(|step| !release::keeps(input, step)).map(early));
     }
     findings
 }
@@ -145,7 +145,9 @@ pub(super) fn somebody_asked_for_it(input: &PlanningInput, planned: &Planned) ->
             || other(field("storageClass"), wanted.machines.storage_class.as_str())
             || told.is_none_or(|told| !told.to_string().contains(&label))
     };
-    if inventory.control_plane.machines.iter().any(machine) || target.pools.iter().any(pool) {
+    let (says, said) = (target.original_digest(), inventory.releases.in_use.as_deref());
+    let says_else = says.is_some() && said.is_some() && says != said;
+    if says_else || inventory.control_plane.machines.iter().any(machine) || target.pools.iter().any(pool) {
         return Vec::new();
     }
     vec![Finding {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use windlass_api::kind::cluster_update::UpdateEnd;
 use windlass_api::name::{Uid, UpdateId};
 
-use super::{PlanningInput, abort, control_plane, kubeadm_control_plane, observed, role, topology, workers};
+use super::{PlanningInput, abort, control_plane, kubeadm_control_plane, observed, release, role, topology, workers};
 use crate::change::{self, Effect};
 use crate::envelope::Envelope;
 use crate::gate::{self, Blocked, Gate, Gates};
@@ -222,7 +222,7 @@ fn differs(scope: &Scope<'_>, inventory: &Inventory) -> bool {
 }
 
 fn course(scope: &Scope<'_>, inventory: &Inventory, now: Timestamp) -> Course {
-    let differs = differs(scope, inventory);
+    let differs = differs(scope, inventory) || release::differs(scope, inventory);
     let Some(last) = &inventory.update else {
         return if differs { Course::Begin { ordinal: 1 } } else { Course::Steady };
     };
@@ -271,7 +271,7 @@ fn given_up(target: &Target, inventory: &Inventory) -> Option<Blocked> {
 
 /// Whether a target is what the cluster was when an update began, but for what Windlass decides.
 fn is_back(target: &Target, record: &UpdateRecord) -> bool {
-    let without = |end: UpdateEnd| UpdateEnd { outdated: Vec::new(), defaults: BTreeMap::new(), ..end };
+    let without = |end: UpdateEnd| UpdateEnd { outdated: Vec::new(), defaults: BTreeMap::new(), release: None, ..end };
     without(target.end()) == without(record.from.clone())
 }
 

@@ -30,6 +30,12 @@ pub(crate) const STALE: &str = "addon/stale";
 /// The record of what was applied, which all add-ons build on.
 pub(crate) const APPLIED: &str = "addons/applied";
 
+/// The copy of the release, which everything builds on.
+pub(crate) const RELEASE: &str = "release";
+
+/// The copy of a release that the cluster has no more.
+pub(crate) const EARLIER_RELEASE: &str = "release/earlier";
+
 /// A machine of the control plane, with all that replace it.
 pub(crate) fn control_plane(ordinal: u32) -> String {
     format!("control-plane/{ordinal}")

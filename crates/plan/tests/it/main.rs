@@ -10,6 +10,7 @@ mod fake;
 mod fuzz;
 mod gates;
 mod hops;
+mod kept;
 mod model;
 mod properties;
 mod releases;

@@ -11,6 +11,7 @@ mod faults;
 mod gates;
 mod holds;
 mod hops;
+mod kept;
 mod late_role;
 mod matrix;
 mod play;
