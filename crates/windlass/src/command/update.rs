@@ -179,7 +179,12 @@ impl Update {
     fn ask(&self, changes: &[FieldChange]) -> Result<(), Error> {
         let next = if self.set.is_empty() { "the same" } else { "windlass plan with the same --set, then the same" };
         let refused = |asked| Error::NotConfirmed { cluster: self.cluster.clone(), asked, next };
-        let question = format!("Update {}: {}?", self.cluster, shown(changes));
+        let question = if self.set.is_empty() {
+            // What would be replaced was just told.
+            format!("Agree to that for {}?", self.cluster)
+        } else {
+            format!("Update {}: {}?", self.cluster, shown(changes))
+        };
         match ask(&question).map_err(Error::Terminal)? {
             Answer::Yes => Ok(()),
             Answer::No => Err(refused(true)),
