@@ -145,6 +145,15 @@ keys! {
     /// On a `TanzuKubernetesCluster`: the digest of what a newer Windlass decides otherwise, which machines may be replaced for.
     /// Written by people; read by us.
     ACCEPTED_DEFAULTS: String = "windlass.dev/accepted-defaults";
+    /// On a `ClusterUpdate` that is to be given up: who wants that. Written by people and by `windlass abort`; read by us, who
+    /// undo what was begun if nothing has been replaced yet, and go on otherwise.
+    ABORT: String = "windlass.dev/abort";
+    /// On a `ConfigMap` that keeps a release for a cluster: the digest of what is in it. On a Cluster: that of the release which
+    /// it was created with. Written by us; read by us.
+    RELEASE_DIGEST: String = "windlass.dev/release-digest";
+    /// On a `ClusterUpdate` that takes over what another one has begun and nobody leads any more: the id of that. Written by
+    /// people and by `windlass retry --adopt`; read by us, who go on under that id.
+    ADOPT: UpdateId = "windlass.dev/adopt";
 }
 
 /// What the key of an add-on's annotation on a machine image begins with. The value is a JSON object with the manifests.

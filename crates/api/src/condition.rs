@@ -25,6 +25,9 @@ words! {
         /// agreed to it.
         UpdatePending,
 
+        /// The image of a cluster's release is there, and says what it said. Written on clusters where it is not so.
+        ReleaseAvailable,
+
         /// A package is being brought in.
         Reconciling,
         /// A package could not be brought in.

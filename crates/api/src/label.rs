@@ -111,6 +111,9 @@ keys! {
     /// The namespace of the cluster that an object in another namespace belongs to: no owner reference may lead there.
     /// Written by us; read by the finalizer that removes such objects.
     CLUSTER_NAMESPACE: Namespace = "windlass.dev/cluster-namespace";
+    /// On a `ConfigMap` that keeps a release for a cluster: the version of its distribution. Written by us; read by us, to find
+    /// what is kept.
+    KEPT_RELEASE: KubernetesVersion = "windlass.dev/kept-release", |version| version.tag().to_string();
 }
 
 words! {

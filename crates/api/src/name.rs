@@ -12,7 +12,7 @@ mod update_id;
 use std::fmt;
 use std::str::FromStr;
 
-pub use child::{Child, ClusterSecret, NameLimit, Role, replacement_name};
+pub use child::{Child, ClusterSecret, NameLimit, Role, kept_release_name, replacement_name};
 pub use package::{PackageChild, PackageName, PackageNameError, PackagePart, PackageRefName};
 pub use rule::{NameError, NameProblem};
 pub use update_id::{UpdateId, UpdateIdError};

@@ -26,6 +26,9 @@ use write::Written;
 /// The field manager of all that we apply.
 pub const FIELD_MANAGER: &str = "windlass";
 
+/// What the copy of a release is to its cluster.
+const RELEASE: &str = "release";
+
 /// What steps are executed with.
 pub struct Executor<'a> {
     /// The cluster that they are for.
@@ -121,6 +124,10 @@ impl Executor<'_> {
                 Err(error) => {
                     executed.failures.push(StepFailure { stage: step.stage, role: step.role.clone(), error });
                     broken.insert(chain);
+                    // Whatever the stage, it is made of the release.
+                    if step.role == RELEASE {
+                        break;
+                    }
                 }
             }
         }

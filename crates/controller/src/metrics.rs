@@ -9,6 +9,7 @@ mod text;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use kube::api::ListParams;
@@ -17,14 +18,16 @@ use serde::de::DeserializeOwned;
 use windlass_api::condition::{ConditionStatus, ConditionType};
 use windlass_api::kind::cluster_update::{ClusterUpdate, ClusterUpdateStatus, UpdateState};
 use windlass_api::kind::tanzu::{AddonPhase, Phase, TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
+use windlass_runtime::runner::Load;
 
 use crate::said::said;
 use text::{Histogram, Page, Sort};
 
-/// Upper bounds of how long stages take, in seconds: a minute to four hours.
-const STAGE_SECONDS: &[u64] = &[60, 300, 900, 1_800, 3_600, 7_200, 14_400];
-/// Upper bounds of how long a look at a cluster takes, in seconds. One that takes five minutes is given up.
-const LOOK_SECONDS: &[u64] = &[1, 5, 30, 60, 300];
+/// Upper bounds of how long stages take, in milliseconds: a minute to four hours.
+const STAGE_MILLIS: &[u64] = &[60_000, 300_000, 900_000, 1_800_000, 3_600_000, 7_200_000, 14_400_000];
+/// Upper bounds of how long a look at a cluster takes, and how long it is due before, in milliseconds. One that takes five
+/// minutes is given up.
+const LOOK_MILLIS: &[u64] = &[10, 100, 1_000, 5_000, 30_000, 60_000, 300_000];
 
 /// What the controllers did since they started.
 #[derive(Debug)]
@@ -34,6 +37,11 @@ pub struct Metrics(Mutex<Counters>);
 struct Counters {
     looks: Histogram,
     errors: BTreeMap<&'static str, u64>,
+    /// How many clusters are to be looked at now, and how many are being looked at.
+    ready: usize,
+    running: usize,
+    waits: Histogram,
+    retries: u64,
 }
 
 /// The numbers could not be had.
@@ -47,7 +55,14 @@ pub struct ScrapeError {
 
 impl Default for Metrics {
     fn default() -> Self {
-        Self(Mutex::new(Counters { looks: Histogram::new(LOOK_SECONDS), errors: BTreeMap::new() }))
+        Self(Mutex::new(Counters {
+            looks: Histogram::new(LOOK_MILLIS),
+            errors: BTreeMap::new(),
+            ready: 0,
+            running: 0,
+            waits: Histogram::new(LOOK_MILLIS),
+            retries: 0,
+        }))
     }
 }
 
@@ -55,7 +70,7 @@ impl Metrics {
     /// Counts a look at a cluster, and the sort of its failure if it failed.
     pub(crate) fn looked(&self, took: SignedDuration, failure: Option<&'static str>) {
         let mut counters = self.counters();
-        counters.looks.observe(u64::try_from(took.as_secs()).unwrap_or(0));
+        counters.looks.observe(u64::try_from(took.as_millis()).unwrap_or(0));
         if let Some(category) = failure {
             *counters.errors.entry(category).or_default() += 1;
         }
@@ -80,11 +95,42 @@ impl Metrics {
         for (category, count) in &counters.errors {
             page.sample("windlass_reconcile_errors_total", &[("category", category)], *count);
         }
+        let mut number = |name: &str, sort, help: &str, value: u64| {
+            page.family(name, sort, help);
+            page.sample(name, &[], value);
+        };
+        let retries = "Looks at clusters that were tried again because the one before failed.";
+        number("windlass_reconcile_retries_total", Sort::Counter, retries, counters.retries);
+        let ready = "Clusters that are to be looked at now, and wait for their turn.";
+        number("windlass_queue_depth", Sort::Gauge, ready, counters.ready.try_into().unwrap_or(u64::MAX));
+        let running = "Clusters that are being looked at.";
+        number("windlass_queue_running", Sort::Gauge, running, counters.running.try_into().unwrap_or(u64::MAX));
+        page.family(
+            "windlass_queue_wait_seconds",
+            Sort::Histogram,
+            "How long looks at clusters were due before they began.",
+        );
+        page.histogram("windlass_queue_wait_seconds", &[], &counters.waits);
     }
 
     // Whoever panicked cannot have left the numbers half changed in a way that matters.
     fn counters(&self) -> MutexGuard<'_, Counters> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Load for Metrics {
+    fn busy(&self, ready: usize, running: usize) {
+        let mut counters = self.counters();
+        (counters.ready, counters.running) = (ready, running);
+    }
+
+    fn waited(&self, time: Duration) {
+        self.counters().waits.observe(u64::try_from(time.as_millis()).unwrap_or(u64::MAX));
+    }
+
+    fn retried(&self) {
+        self.counters().retries += 1;
     }
 }
 
@@ -217,8 +263,8 @@ fn of_stages(page: &mut Page, updates: &[ClusterUpdate]) {
     for stage in ended {
         let time = |text: &Option<String>| text.as_deref().and_then(|text| text.parse::<Timestamp>().ok());
         if let Some((started, finished)) = time(&stage.started_at).zip(time(&stage.finished_at)) {
-            let seconds = u64::try_from(finished.duration_since(started).as_secs()).unwrap_or(0);
-            stages.entry(&stage.stage).or_insert_with(|| Histogram::new(STAGE_SECONDS)).observe(seconds);
+            let millis = u64::try_from(finished.duration_since(started).as_millis()).unwrap_or(0);
+            stages.entry(&stage.stage).or_insert_with(|| Histogram::new(STAGE_MILLIS)).observe(millis);
         }
     }
     page.family("windlass_update_stage_seconds", Sort::Histogram, "How long the stages of updates took.");

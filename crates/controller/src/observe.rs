@@ -4,7 +4,9 @@
 //! that is needed to talk to the workload cluster.
 
 pub(crate) mod attempts;
+mod earlier;
 pub(crate) mod management;
+pub(crate) mod orders;
 mod secrets;
 pub(crate) mod workload;
 
@@ -17,6 +19,7 @@ use windlass_runtime::key::Key;
 
 use crate::access::WorkloadCluster;
 use crate::reconcile::context::Context;
+use crate::resolve;
 
 /// What was observed, and the way to the workload cluster that it was observed through.
 pub(crate) struct Observed {
@@ -77,6 +80,9 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         Some(update) => management::job(ctx, &subject, update).await,
         None => None,
     };
+    let earlier_jobs =
+        update.as_ref().map(|update| earlier::jobs(ctx, &target.cluster.uid, update)).unwrap_or_default();
+    let orders = orders::find(ctx, &subject, update.as_ref(), &mut gaps).await;
     let pools = management::pools(ctx, &subject, target, update.as_ref(), &mut gaps).await;
     let secrets = match &cluster {
         ClusterState::Absent => secrets::Found::default(),
@@ -89,17 +95,20 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         ClusterState::Present { .. } | ClusterState::Absent => (Workload::NotYet, None),
     };
     know_by_machines(&mut workload, &machines);
+    let releases = resolve::kept::observe(ctx, tkc, target);
     let inventory = Inventory {
         as_of: ctx.access.clock.now(),
         cluster,
         secrets: secrets.present,
-        control_plane: windlass_plan::inventory::ControlPlane { machines, job, kubeadm: None },
+        control_plane: windlass_plan::inventory::ControlPlane { machines, job, earlier_jobs, kubeadm: None },
         pools,
         topology: None,
         workload,
         update,
+        orders,
         gaps: gaps.0,
         consent: tkc.metadata.annotations.as_ref().and_then(|all| all.get(annotation::ACCEPTED_DEFAULTS.name)).cloned(),
+        releases,
     };
     Observed { inventory, workload: connection }
 }

@@ -26,16 +26,17 @@ use windlass_plan::gate::Blocked;
 use windlass_plan::inventory::Inventory;
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::report::Assessment;
-use windlass_plan::step::{Stage, Step};
+use windlass_plan::step::Step;
 use windlass_plan::target::Target;
 use windlass_runtime::events::Recorder;
 use windlass_runtime::key::Key;
-use windlass_runtime::runner::{Ctx, Options, Outcome, Runner};
+use windlass_runtime::runner::{Ctx, Load, Options, Outcome, Runner};
 use windlass_runtime::watch::{Change, Watch};
 
 use crate::access::{Access, WorkloadCluster};
 use crate::execute::{Executed, Executor, Kinds, WriteError};
 use crate::observe::management::latest_update;
+use crate::observe::orders::who_aborts;
 use crate::observe::{self, Observed};
 use crate::record::{self, Recorded};
 use crate::resolve::{self, Releases};
@@ -48,6 +49,9 @@ pub const JOB_NAMESPACE: &str = "vmware-system-tkg";
 
 /// Keeps a cluster's object until all that was made for it is gone, also what no owner reference can reach.
 pub const FINALIZER: &str = "windlass.dev/cluster";
+
+/// What the Job that replaces the control plane is to its cluster.
+const REPLACING_JOB: &str = "control-plane/Job";
 
 /// Who Events say they are from.
 const CONTROLLER: &str = "windlass.dev/cluster";
@@ -138,6 +142,7 @@ pub async fn run(access: Access, stop: impl Future<Output = ()>) {
 fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
     let mut options = Options::new(access.clock.clone(), access.seed);
     options.trace.clone_from(&access.trace);
+    options.load = access.metrics.clone().map(|metrics| metrics as Arc<dyn Load>);
     let client = &access.client;
     let selected = |label: &str| watcher::Config::default().labels(label);
 
@@ -150,6 +155,7 @@ fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
     let jobs = Watch::all(client.clone()).within(JOB_NAMESPACE).configured(selected(label::CLUSTER_NAMESPACE.name));
     let updates = Watch::all(client.clone());
     let images = Watch::all(client.clone());
+    let kept = Watch::all(client.clone()).configured(selected(label::KEPT_RELEASE.name));
     let caches = Caches {
         tkcs: tkcs.cache(),
         clusters: clusters.cache(),
@@ -160,6 +166,7 @@ fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
         jobs: jobs.cache(),
         updates: updates.cache(),
         images: images.cache(),
+        kept: kept.cache(),
     };
     let known = caches.tkcs.clone();
     let runner = Runner::new("cluster", tkcs, options)
@@ -170,6 +177,7 @@ fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
         .watches(config_templates, by_cluster_name)
         .watches(jobs, by_cluster_of_job)
         .watches(updates, by_cluster_name)
+        .watches(kept, by_cluster_name)
         .watches(images, move |image| resolve::clusters_of(image, &known));
     let context = Context {
         releases: Releases::new(caches.images.clone()),
@@ -274,6 +282,7 @@ impl From<Again> for Outcome {
 /// One look at a cluster, and what comes of it.
 async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Again, Error> {
     let latest = latest_update(ctx, cluster);
+    resolve::kept::learn(ctx, cluster).await;
     let target = match resolve::target(ctx, cluster, latest.as_deref()) {
         Ok(target) => decided(ctx, target, latest.as_deref()),
         Err(unresolved) => {
@@ -281,18 +290,23 @@ async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Ag
             return Ok(Again::Unless { period: DRIFT });
         }
     };
+    if let Some(answered) = latest.as_deref().filter(|update| is_answered(ctx, cluster, update)) {
+        record::answered(ctx, answered).await?;
+        return Ok(Again::Soon);
+    }
     let Observed { inventory, workload } = observe::inventory(ctx, cluster, &target).await;
     let input = PlanningInput { target, inventory, now: ctx.access.clock.now(), gates: ctx.access.gates.clone() };
     let planned = plan(&input);
     let findings = check(&input, &planned);
     let sound = findings.iter().all(|finding| finding.severity != Severity::Fatal);
-    if let (true, Some(begin @ Record::Begin { .. })) = (sound, &planned.record) {
-        record::begin(ctx, cluster, begin).await?;
-        return Ok(Again::Soon);
-    }
     let steps = if sound { planned.steps.as_slice() } else { &[] };
     let (steps, held) = until_errors_are_told(cluster, steps);
     let executed = execute(ctx, &input, workload.as_ref(), steps).await;
+    // The release of an update is kept before the update is on record: otherwise there would be nothing to go on with.
+    if let (true, Some(begin @ Record::Begin { .. })) = (sound && executed.failures.is_empty(), &planned.record) {
+        record::begin(ctx, cluster, begin).await?;
+        return Ok(Again::Soon);
+    }
     let attempts = observe::attempts::latest(ctx, latest.as_deref(), input.inventory.control_plane.job.as_ref()).await;
     let recorded =
         Recorded { input: &input, planned: &planned, findings: &findings, executed: &executed, attempts: &attempts };
@@ -308,18 +322,27 @@ fn until_errors_are_told<'a>(cluster: &TanzuKubernetesCluster, steps: &'a [Step]
     if !addons.any(|addon| addon.status == AddonPhase::Error) {
         return (steps, false);
     }
-    let is_job = |step: &Step| step.stage == Stage::ControlPlane && step.action.kind() == "Job";
+    let is_job = |step: &Step| step.role == REPLACING_JOB && step.action.verb() == "create";
     match steps.iter().position(is_job) {
         Some(job) => (&steps[..job], true),
         None => (steps, false),
     }
 }
 
+/// Whether an update was given up, and its cluster is asked for something else by now: the order is over. If it stood, the same
+/// could never be asked for again.
+fn is_answered(ctx: &Context, cluster: &TanzuKubernetesCluster, update: &ClusterUpdate) -> bool {
+    let state = update.status.as_ref().and_then(|status| status.state);
+    state == Some(UpdateState::Aborted) && who_aborts(update).is_some() && !resolve::asks_for(ctx, cluster, update)
+}
+
 /// The target with what this Windlass decides. An update that is under way has its own from the one that began it.
 fn decided(ctx: &Context, target: Target, latest: Option<&ClusterUpdate>) -> Target {
     let state = latest.map(|update| update.status.as_ref().and_then(|status| status.state));
     match state {
-        None | Some(Some(UpdateState::Succeeded)) => target.with_defaults(ctx.access.defaults.clone()),
+        None | Some(Some(UpdateState::Succeeded | UpdateState::Aborted)) => {
+            target.with_defaults(ctx.access.defaults.clone())
+        }
         Some(_) => target,
     }
 }
@@ -403,7 +426,12 @@ fn awaits_workload(blocked: &Blocked) -> bool {
         | Blocked::NoWholeNode { .. }
         | Blocked::SuccessorNotReady { .. }
         | Blocked::ForeignAttempt { .. }
+        | Blocked::AttemptOfAnotherVersion { .. }
         | Blocked::Retargeted { .. }
+        | Blocked::Aborting { .. }
+        | Blocked::AbortFailed { .. }
+        | Blocked::AbortTooLate { .. }
+        | Blocked::Aborted { .. }
         | Blocked::ControlPlaneMachineNotReady { .. }
         | Blocked::ControlPlaneBehind { .. }
         | Blocked::CertificateMissing { .. }

@@ -19,6 +19,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{Patch, PatchParams, PostParams};
 use kube::{Api, Resource};
 use serde_json::json;
+use windlass_api::annotation;
 use windlass_api::kind::cluster_update::{AttemptRecord, ClusterUpdate, ClusterUpdateSpec, ClusterUpdateStatus};
 use windlass_api::kind::tanzu::{TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
 use windlass_api::label;
@@ -102,6 +103,20 @@ pub(crate) async fn begin(ctx: &Ctx<Context>, tkc: &TanzuKubernetesCluster, begi
     if !belongs_to(&live.metadata, tkc) || live.spec.id != update.spec.id {
         return Err(RecordError::Foreign { name: name.to_string() });
     }
+    ctx.wrote(&ctx.caches.updates, &live);
+    Ok(())
+}
+
+/// Takes back the order to give an update up, after it was followed and its cluster asked for something else.
+pub(crate) async fn answered(ctx: &Ctx<Context>, update: &ClusterUpdate) -> Result<(), RecordError> {
+    let name = update.metadata.name.as_deref().unwrap_or_default();
+    let namespace = update.metadata.namespace.as_deref().unwrap_or_default();
+    let api: Api<ClusterUpdate> = Api::namespaced(ctx.access.client.clone(), namespace);
+    // Of this very record: another order may be on one of its name.
+    let metadata = json!({"uid": update.metadata.uid, "annotations": {annotation::ABORT.name: null}});
+    let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+    let patched = api.patch(name, &params, &Patch::Merge(json!({ "metadata": metadata }))).await;
+    let live = patched.map_err(RecordError::api("patch", format!("ClusterUpdate/{name}")))?;
     ctx.wrote(&ctx.caches.updates, &live);
     Ok(())
 }
@@ -201,6 +216,7 @@ async fn write_cluster(
         ctx.wrote(&ctx.caches.tkcs, &written.map_err(RecordError::api("write", object))?);
         notices.extend(notice::of_cluster(before, &status));
         notices.extend(notice::of_secrets(before, &status));
+        notices.extend(notice::of_release(before, &status));
     }
     let regarding = tkc.object_ref(&());
     for notice in &notices {

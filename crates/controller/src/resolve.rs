@@ -1,22 +1,27 @@
 //! From what a cluster says it should be to a [`Target`]: the release of its version, and what its owner chose.
 //!
 //! A version without a release, or a release that cannot be read, is something to tell the owner about, and no error: trying
-//! again would not help. The watch of images looks at the cluster again when one comes that fits.
+//! again would not help. The watch of images looks at the cluster again when one comes that fits. What a cluster has, and what an
+//! update leads to that was begun, is kept ([`kept`]), and does not depend on any image.
+
+pub(crate) mod kept;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use windlass_api::annotation;
-use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateEnd, UpdateState};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
 use windlass_api::machine_image::Distribution;
+use windlass_api::name::ImageName;
 use windlass_api::version::{KubernetesVersion, VersionError};
 use windlass_plan::release::Release;
 use windlass_plan::target::{Target, TargetError};
 use windlass_runtime::cache::Cache;
 use windlass_runtime::key::Key;
 
+use crate::observe::orders::who_aborts;
 use crate::reconcile::by_cluster_name;
 use crate::reconcile::context::Context;
 use crate::said::with_causes;
@@ -76,6 +81,8 @@ pub(crate) struct Releases {
     images: Cache<VirtualMachineImage>,
     /// By the name of the image. Reading is parsing pages of YAML.
     read: Mutex<BTreeMap<String, Read>>,
+    /// What was read of what is kept.
+    copies: kept::Copies,
 }
 
 /// What came of reading an image.
@@ -87,7 +94,7 @@ struct Read {
 
 impl Releases {
     pub(crate) fn new(images: Cache<VirtualMachineImage>) -> Self {
-        Self { images, read: Mutex::default() }
+        Self { images, read: Mutex::default(), copies: kept::Copies::default() }
     }
 
     /// The release of a version. Of several images of it the one counts that the cluster is made from.
@@ -106,6 +113,17 @@ impl Releases {
                 release
             }
         }
+    }
+}
+
+impl Releases {
+    /// Why an image of this name does not even say which version it is of, if it is there.
+    fn unreadable(&self, name: Option<&ImageName>) -> Option<String> {
+        let image = self.images.get(&Key::cluster(name?.as_str()))?;
+        if distribution(&image).is_some() {
+            return None;
+        }
+        Release::from_image(&image).err().map(|error| with_causes(&error))
     }
 }
 
@@ -158,26 +176,61 @@ pub(crate) fn clusters_of(image: &VirtualMachineImage, clusters: &Cache<TanzuKub
 }
 
 /// What a cluster is to be now. Until an update has succeeded that is what the update was begun for, whatever the cluster says
-/// meanwhile: a later wish waits for its turn, and one that failed is tried again as it was.
+/// meanwhile: a later wish waits for its turn, and one that failed is tried again as it was. One that was given up is not begun
+/// again by itself: until its owner asks for something else, the cluster is to be what it was before.
 pub(crate) fn target(
     ctx: &Context,
     cluster: &TanzuKubernetesCluster,
     latest: Option<&ClusterUpdate>,
 ) -> Result<Target, Unresolved> {
     let state = |update: &ClusterUpdate| update.status.as_ref().and_then(|status| status.state);
-    let has_ended = |state| matches!(state, Some(UpdateState::Succeeded | UpdateState::Aborted));
-    let unfinished = latest.filter(|update| !has_ended(state(update)));
-    let version = match unfinished {
-        Some(update) => Some(&update.spec.to.distribution),
-        None => cluster.spec.distribution.full_version.as_ref(),
-    };
-    let version = version.ok_or(Unresolved::NoVersion)?.parse().map_err(Unresolved::MalformedVersion)?;
-    let release = ctx.releases.of(&version, &images_in_use(ctx, &Key::of(cluster)))?;
-    let target = match unfinished {
-        Some(update) => Target::of_update(cluster, &update.spec.to, release),
-        None => Target::new(cluster, release),
-    };
-    target.map_err(Unresolved::MalformedCluster)
+    match latest.map(|update| (update, state(update))) {
+        Some((update, Some(UpdateState::Running | UpdateState::Failed) | None)) => end(ctx, cluster, &update.spec.to),
+        Some((update, Some(UpdateState::Aborted))) if asks_for(ctx, cluster, update) => back(ctx, cluster, update),
+        None | Some((_, Some(UpdateState::Succeeded | UpdateState::Aborted))) => asked(ctx, cluster),
+    }
+}
+
+/// Whether a cluster is asked to be what an update was begun for that somebody wanted to be given up. What Windlass decides by now
+/// is another matter. Where that cannot be told, it is not.
+pub(crate) fn asks_for(ctx: &Context, cluster: &TanzuKubernetesCluster, update: &ClusterUpdate) -> bool {
+    // Nor is it something else that the image says something else by now.
+    let without = |end: UpdateEnd| UpdateEnd { defaults: BTreeMap::new(), release: None, ..end };
+    let to = without(update.spec.to.clone());
+    who_aborts(update).is_some() && asked(ctx, cluster).is_ok_and(|target| without(target.end()) == to)
+}
+
+/// What a cluster was when an update began.
+pub(crate) fn back(
+    ctx: &Context,
+    cluster: &TanzuKubernetesCluster,
+    update: &ClusterUpdate,
+) -> Result<Target, Unresolved> {
+    end(ctx, cluster, &update.spec.from)
+}
+
+/// What its owner asks for.
+fn asked(ctx: &Context, cluster: &TanzuKubernetesCluster) -> Result<Target, Unresolved> {
+    let version = cluster.spec.distribution.full_version.as_deref().ok_or(Unresolved::NoVersion)?;
+    Target::new(cluster, release(ctx, cluster, version, None)?).map_err(Unresolved::MalformedCluster)
+}
+
+/// One end of an update.
+fn end(ctx: &Context, cluster: &TanzuKubernetesCluster, end: &UpdateEnd) -> Result<Target, Unresolved> {
+    let release = release(ctx, cluster, &end.distribution, end.release.as_deref())?;
+    Target::of_update(cluster, end, release).map_err(Unresolved::MalformedCluster)
+}
+
+/// A release: that of this digest, where there is one on record.
+fn release(
+    ctx: &Context,
+    cluster: &TanzuKubernetesCluster,
+    version: &str,
+    digest: Option<&str>,
+) -> Result<Release, Unresolved> {
+    let version = version.parse().map_err(Unresolved::MalformedVersion)?;
+    let live = ctx.releases.of(&version, &images_in_use(ctx, &Key::of(cluster)));
+    kept::or_kept(ctx, cluster, &version, digest, live)
 }
 
 #[cfg(test)]

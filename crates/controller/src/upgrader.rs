@@ -1,9 +1,10 @@
 //! The program that replaces the machines of a control plane, one at a time. It runs in the pods of the Job `update-<id>`, and
-//! as `windlass control-plane upgrade`.
+//! as `windlass control-plane upgrade`; what it has begun it gives up in the pods of the Job `abort-<id>`, and as
+//! `windlass control-plane abort`.
 //!
 //! ```text
 //! observe   the machines and what keeps them, as much as the next decision needs      observe.rs
-//! decide    windlass_plan::roll::next: one step, a wait, or why not                    pure
+//! decide    windlass_plan::roll::next, or abort::next: one step, a wait, or why not    pure
 //! execute   the step                                                                   execute.rs
 //! wait      for an event, or for a while                                               wait.rs
 //! ```
@@ -79,14 +80,47 @@ impl fmt::Display for Done {
     }
 }
 
+/// What a run is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Errand {
+    Upgrade,
+    Abort,
+}
+
+/// Does what a command says. Returns what the pod says last.
+pub async fn obey(access: &UpgraderAccess, command: &Command) -> Result<String, Error> {
+    match command {
+        Command::Upgrade(arguments) => run(access, arguments).await.map(|done| done.to_string()),
+        Command::Abort(arguments) => {
+            abort(access, arguments).await?;
+            Ok(format!("the update is given up; the control plane is at {}", arguments.kubernetes_version))
+        }
+    }
+}
+
 /// Replaces every machine of the control plane that this update has not replaced yet.
 pub async fn run(access: &UpgraderAccess, arguments: &Arguments) -> Result<Done, Error> {
-    let (attempt, hands_off) = Attempt::begin(access, arguments).await?;
+    let replaced = follow(access, arguments, Errand::Upgrade).await?;
+    Ok(Done { replaced, version: arguments.kubernetes_version.clone() })
+}
+
+/// Gives an update up: the machine that has come goes, and the cluster is what it was. The version is the one that it had.
+pub async fn abort(access: &UpgraderAccess, arguments: &Arguments) -> Result<(), Error> {
+    follow(access, arguments, Errand::Abort).await.map(drop)
+}
+
+/// Decides and acts until there is nothing left to do. Returns how many machines there were to replace.
+async fn follow(access: &UpgraderAccess, arguments: &Arguments, errand: Errand) -> Result<usize, Error> {
+    let (attempt, hands_off) = Attempt::begin(access, arguments, errand).await?;
     let mut sight = Sight::new(&attempt, hands_off);
     let mut course = Course::begin(&attempt);
+    let decide = match errand {
+        Errand::Upgrade => roll::next,
+        Errand::Abort => roll::abort::next,
+    };
     loop {
         let input = course.input(sight.look().await?);
-        match roll::next(&input) {
+        match decide(&input) {
             Next::Do(step) => course.execute(&attempt, &mut sight, &step).await?,
             Next::Wait { wait, until } => {
                 let patience = until.duration_since(input.now).unsigned_abs();
@@ -100,10 +134,7 @@ pub async fn run(access: &UpgraderAccess, arguments: &Arguments) -> Result<Done,
             }
             Next::Blocked(blocked) => return Err(Error::blocked(&attempt.cluster, blocked)),
             Next::Failed(failure) => return Err(Error::given_up(&attempt.cluster, &input.attempt, failure)),
-            Next::Done => {
-                let replaced = course.to_replace.unwrap_or_default();
-                return Ok(Done { replaced, version: arguments.kubernetes_version.clone() });
-            }
+            Next::Done => return Ok(course.to_replace.unwrap_or_default()),
         }
     }
 }

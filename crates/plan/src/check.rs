@@ -7,6 +7,7 @@
 mod control_plane;
 mod etcd;
 mod package;
+mod release;
 mod roll;
 mod update;
 mod version;
@@ -55,7 +56,7 @@ pub enum Severity {
 type Rule = fn(&PlanningInput, &Planned) -> Vec<Finding>;
 
 /// The rules, in the order in which they complain.
-const RULES: [Rule; 21] = [
+const RULES: [Rule; 22] = [
     version::workers_behind_control_plane,
     version::nothing_is_left_too_far_behind,
     version::proxies_behind_control_plane,
@@ -77,6 +78,7 @@ const RULES: [Rule; 21] = [
     package::only_ours_is_deleted,
     nothing_while_paused,
     update::somebody_asked_for_it,
+    release::kept_before_anything,
 ];
 
 /// All complaints about a plan.
@@ -119,10 +121,17 @@ fn of_kind<'p>(planned: &'p Planned, kind: &'static str) -> impl Iterator<Item =
 fn joins<'p>(input: &PlanningInput, planned: &'p Planned) -> impl Iterator<Item = &'p Step> {
     let beside_others = !input.inventory.control_plane.machines.is_empty();
     managing(planned).filter(move |step| match step.action.kind() {
-        "Job" | "KubeadmControlPlane" => true,
+        "Job" => replaces(step),
+        "KubeadmControlPlane" => true,
         "Machine" => beside_others,
         _ => false,
     })
+}
+
+/// Whether a step makes a Job that replaces machines; one that gives an update up makes none.
+fn replaces(step: &Step) -> bool {
+    let verb = |job: &Value| job["spec"]["template"]["spec"]["containers"][0]["command"][2].clone();
+    written(step).is_some_and(|job| verb(job) != "abort")
 }
 
 /// D4: nothing is written while somebody holds the cluster.

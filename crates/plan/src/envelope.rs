@@ -75,6 +75,8 @@ impl Envelope {
         envelope.add_packages(target);
         match target.drive {
             Drive::Machines => {
+                envelope.allow("create", "ConfigMap", role::RELEASE);
+                envelope.allow("delete", "ConfigMap", role::EARLIER_RELEASE);
                 envelope.add_cluster(&scope);
                 envelope.add_machines(&scope, &ends);
                 envelope.add_pools(&scope, &ends);
@@ -91,6 +93,11 @@ impl Envelope {
     /// What the envelope is named by: `sha256:…`.
     pub fn digest(&self) -> String {
         digest::of(&json!(self))
+    }
+
+    /// Whether machines of the control plane may be replaced.
+    pub fn replaces_control_plane(&self) -> bool {
+        self.replaced.iter().any(|role| role.starts_with(role::CONTROL_PLANE))
     }
 
     /// Whether a step lies inside.
@@ -152,6 +159,10 @@ impl Envelope {
         if ends.replace_control_plane() {
             self.replace_control_plane(scope.target);
             self.add("create", role::JOB, job::job(scope));
+            // Until something is replaced, it can be given up; what that leads to is what there was.
+            self.allow("delete", "Job", role::JOB);
+            self.allow("create", "Job", role::ABORT_JOB);
+            self.allow("delete", "Job", role::EARLIER_JOB);
         }
     }
 

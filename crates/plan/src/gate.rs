@@ -58,7 +58,7 @@ pub use no_alarms::no_alarms;
 pub use no_gaps::no_gaps;
 pub use no_retarget::no_retarget;
 pub use not_paused::not_paused;
-pub use one_attempt::one_attempt;
+pub use one_attempt::{one_attempt, one_version};
 pub use one_control_plane_update::one_control_plane_update;
 pub use one_machine_at_a_time::one_machine_at_a_time;
 pub use one_member_change::one_member_change;

@@ -5,6 +5,7 @@
 
 pub mod applied;
 mod pool;
+mod releases;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -19,10 +20,11 @@ use windlass_api::name::{
 use windlass_api::version::KubernetesVersion;
 
 pub use pool::{Failing, Leaving, Pool, PoolMachine, PoolMoved, PoolProgress, Template};
+pub use releases::{ImageState, KeptRelease, Releases};
 
 use crate::gate::Blocked;
 use crate::step::Revision;
-use crate::target::NetworkTarget;
+use crate::target::{NetworkTarget, Target};
 pub use applied::{AppliedAddons, AppliedObject};
 
 /// What was observed.
@@ -44,10 +46,34 @@ pub struct Inventory {
     pub workload: Workload,
     /// The latest update on record; `None` if the cluster has only ever been created.
     pub update: Option<UpdateRecord>,
+    /// What people have ordered about that update.
+    pub orders: Orders,
     /// What could not be observed.
     pub gaps: Vec<Gap>,
     /// What its owner has agreed to that only Windlass asks for: a digest, as the refusal names it.
     pub consent: Option<String>,
+    /// The releases that are kept for it.
+    pub releases: Releases,
+}
+
+/// What people have ordered about the latest update.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Orders {
+    /// To give it up.
+    pub abort: Option<Abort>,
+}
+
+/// The order to give an update up, and how far that is.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Abort {
+    /// Who wants it.
+    pub by: String,
+    /// What the cluster is to be again; `None` if the release that it had is not to be found.
+    pub back: Option<Target>,
+    /// Which state of the Job was seen that works towards the update, while that is there.
+    pub upgrading: Option<Revision>,
+    /// The Job that gives up.
+    pub job: Option<Job>,
 }
 
 /// What the workload cluster says when it answers.
@@ -121,8 +147,19 @@ pub struct ControlPlane {
     pub machines: Vec<Machine>,
     /// The Job of the current update, if there is one.
     pub job: Option<Job>,
+    /// The Jobs of earlier updates that nobody needs any more: they have ended, and are not those of the last one that had any.
+    pub earlier_jobs: Vec<EarlierJob>,
     /// The object that rolls the machines, where Cluster API does it.
     pub kubeadm: Option<KubeadmControlPlane>,
+}
+
+/// A Job of an earlier update.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EarlierJob {
+    /// Its name.
+    pub name: ObjectName,
+    /// Which state of it was seen.
+    pub revision: Revision,
 }
 
 /// A `KubeadmControlPlane`: where Cluster API rolls the machines of the control plane.
@@ -437,6 +474,15 @@ pub enum UpdateRecordState {
     Succeeded,
     /// It gave up.
     Failed,
+    /// Somebody had it given up.
+    Aborted,
+}
+
+impl UpdateRecordState {
+    /// Whether it has come to an end, and nobody will go on with it.
+    pub fn is_over(self) -> bool {
+        matches!(self, Self::Succeeded | Self::Aborted)
+    }
 }
 
 /// Something that could not be observed.

@@ -3,6 +3,7 @@
 //! The stages are planned apart from each other. What may be done now is decided by each stage's gates and not by the order in
 //! which the stages are asked; every reason not to go on is reported.
 
+mod abort;
 mod applied;
 mod case;
 mod cause;
@@ -13,6 +14,7 @@ mod observed;
 mod packages;
 mod pool_health;
 mod record;
+mod release;
 pub(crate) mod role;
 mod topology;
 mod workers;
@@ -50,7 +52,8 @@ pub struct PlanningInput {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[must_use = "a plan is to be checked, and either executed or shown"]
 pub struct Planned {
-    /// What to write down first. While an update is to be begun or resumed there are no steps.
+    /// What to write down first. While an update is to be begun or resumed there are no steps but the one that keeps its release,
+    /// which comes before the record.
     pub record: Option<Record>,
     /// The next admissible writes, in order.
     pub steps: Vec<Step>,
@@ -91,6 +94,8 @@ pub enum Record {
         /// Why.
         message: String,
     },
+    /// The update was given up, because somebody wanted that: the cluster is what it was before.
+    Aborted,
 }
 
 /// What to do next to a cluster, and why not more.
@@ -99,28 +104,41 @@ pub fn plan(input: &PlanningInput) -> Planned {
     let mut planned =
         Planned { record: None, steps: Vec::new(), report: Report::new(&case), envelope: case.envelope.clone() };
     planned.report.exemptions.extend(packages::left_over(&case));
-    planned.stage(&case, Stage::Packages, packages::plan);
-    match case.target.drive {
-        Drive::Machines => {
-            planned.stage(&case, Stage::ControlPlane, control_plane::plan);
-            planned.stage(&case, Stage::Workers, workers::plan);
-        }
-        Drive::KubeadmControlPlane => {
-            planned.stage(&case, Stage::ControlPlane, kubeadm_control_plane::plan);
-            planned.stage(&case, Stage::Workers, workers::plan);
-        }
-        Drive::Topology => {
-            planned.stage(&case, Stage::ControlPlane, topology::control_plane);
-            planned.stage(&case, Stage::Workers, topology::pools);
-        }
+    if case.course == Course::Aborting {
+        planned.stage(&case, Stage::Packages, abort::rest);
+        planned.stage(&case, Stage::ControlPlane, abort::control_plane);
+        planned.stage(&case, Stage::Workers, abort::rest);
+    } else {
+        planned.stages(&case);
+        planned.steps.extend(control_plane::tidy(&case));
     }
     record::settle(&case, &mut planned);
+    // What is kept and what is left over is no part of what a cluster is: whether it is as it was asked to be is settled without.
+    if planned.steps.is_empty() && planned.record.is_none() {
+        planned.steps.extend(release::tidy(&case));
+    }
+    let waits = matches!(case.course, Course::Begin { .. }) && planned.record.is_none();
+    planned.steps.splice(0..0, release::keep(&case).filter(|_| !waits));
     planned.report.date(&case, input.now);
     planned
 }
 
+/// What plans one stage.
+type StagePlanner = fn(&Case<'_>) -> StagePlan;
+
 impl Planned {
-    fn stage(&mut self, case: &Case<'_>, stage: Stage, plan: fn(&Case<'_>) -> StagePlan) {
+    fn stages(&mut self, case: &Case<'_>) {
+        self.stage(case, Stage::Packages, packages::plan);
+        let (control_plane, workers): (StagePlanner, StagePlanner) = match case.target.drive {
+            Drive::Machines => (control_plane::plan, workers::plan),
+            Drive::KubeadmControlPlane => (kubeadm_control_plane::plan, workers::plan),
+            Drive::Topology => (topology::control_plane, topology::pools),
+        };
+        self.stage(case, Stage::ControlPlane, control_plane);
+        self.stage(case, Stage::Workers, workers);
+    }
+
+    fn stage(&mut self, case: &Case<'_>, stage: Stage, plan: StagePlanner) {
         let StagePlan { steps, state, mut changes, blocked } = plan(case);
         changes.sort();
         self.report.stages.push(StageReport { stage, state, changes, blocked });

@@ -14,6 +14,7 @@ mod field;
 mod image;
 mod manifest;
 mod order;
+mod original;
 mod package;
 mod placement;
 mod tkr;
@@ -21,6 +22,7 @@ mod yaml;
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
@@ -37,6 +39,7 @@ pub use field::{FieldPath, FieldPathError};
 pub(crate) use image::slot;
 pub use manifest::ManifestError;
 pub use order::{Bringing, Brought};
+pub use original::{KeptError, Original, kept_image};
 pub use package::{PackageRelease, PackageSlot, PackageValues, PackageVersion};
 
 /// An immutable set of versions, images, add-ons, packages and defaults.
@@ -84,6 +87,9 @@ pub struct Release {
     /// still the release that was reviewed.
     #[serde(skip)]
     pub state: ReleaseState,
+    /// What it was read from, where that can be kept for a cluster. It has a digest of its own, which goes by the words.
+    #[serde(skip)]
+    pub original: Option<Arc<Original>>,
     /// Made once: a release never changes.
     #[serde(skip)]
     digest: String,
@@ -213,6 +219,7 @@ impl Release {
             choices: Vec::new(),
             defaults: BTreeMap::new(),
             state: ReleaseState::default(),
+            original: None,
             digest: String::new(),
         }
     }

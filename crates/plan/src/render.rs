@@ -6,10 +6,12 @@
 pub mod cluster;
 mod cover;
 mod defaults;
+mod elements;
 pub mod job;
 pub mod kubeadm;
 pub mod kubeadm_control_plane;
 pub mod machine;
+pub mod release;
 pub mod topology;
 pub mod workers;
 

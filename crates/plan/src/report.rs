@@ -7,7 +7,7 @@ use windlass_api::name::AddonName;
 use windlass_api::version::facts;
 
 use crate::gate::{self, Blocked};
-use crate::inventory::{UpdateRecordState, Waited};
+use crate::inventory::Waited;
 use crate::planner::{Case, Course};
 use crate::step::Stage;
 use crate::target::Drive;
@@ -26,7 +26,7 @@ pub struct Report {
     pub secrets: Secrets,
     /// Rules that are known not to hold for a while, with the reason why that is tolerable.
     pub exemptions: Vec<String>,
-    /// An update that nobody has asked for, and why it does not begin.
+    /// Why an update does not begin: nobody has asked for it, or it was given up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pending: Option<Blocked>,
 }
@@ -125,10 +125,10 @@ impl Report {
     /// Dates what the stages wait for. What was waited for at the last look has been waited for since then; what is new is
     /// waited for since now, if there is an update whose record will remember it.
     pub(crate) fn date(&mut self, case: &Case<'_>, now: Timestamp) {
-        let update = case.inventory.update.as_ref().filter(|update| update.state != UpdateRecordState::Succeeded);
+        let update = case.inventory.update.as_ref().filter(|update| !update.state.is_over());
         let Some(update) = update else { return };
         // The record of an update that failed stays as it is.
-        let remembers = matches!(case.course, Course::Running | Course::Resume);
+        let remembers = matches!(case.course, Course::Running | Course::Resume | Course::Aborting);
         for blocked in self.stages.iter().flat_map(|stage| &stage.blocked) {
             if since(&self.waiting, blocked).is_some() {
                 continue;

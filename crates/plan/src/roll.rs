@@ -12,8 +12,10 @@
 //!
 //! **Invariant**: a machine is deleted only while another one that takes its place is known to be healthy; a machine that has
 //! no such other is never deleted, whatever state it is in.
+//!
+//! [`abort::next`] goes the other way, as long as there is one.
 
-mod abort;
+pub mod abort;
 mod decision;
 mod etcd;
 mod outcome;
@@ -38,7 +40,7 @@ use crate::inventory::{EtcdMember, Machine};
 pub use abort::{Irrevocable, irrevocable};
 pub use decision::{has_ended, next};
 pub use outcome::{Failure, Next, RollStep, Wait};
-pub use row::in_flight;
+pub use row::{in_flight, replacement_names};
 
 /// How long a machine is still looked at that had its time before the run began: it may have become healthy after all, and
 /// the workload API may not answer for a moment.
@@ -101,7 +103,7 @@ pub struct Observed {
     /// What the machines wait for that are being deleted, in words, as far as anybody says.
     pub leaving: BTreeMap<MachineName, String>,
     /// What there is under the names of replacements, besides Machines. A name that is not in here has nothing, or was not
-    /// looked at: creating tells.
+    /// looked at: creating tells. Whoever gives up has looked at all of them.
     pub parts: BTreeMap<MachineName, Parts>,
     /// The members of etcd, or why they are not known.
     pub etcd: Result<Vec<EtcdMember>, String>,

@@ -17,7 +17,7 @@ use windlass_api::name::{ClusterName, MachineClassName, NameError, Namespace, Po
 use windlass_api::version::KubernetesVersion;
 use windlass_api::{annotation, key};
 
-use crate::release::Release;
+use crate::release::{Original, Release};
 use crate::render::Defaults;
 use crate::resolve::hops;
 
@@ -271,6 +271,7 @@ impl Target {
         let mut end = UpdateEnd {
             distribution: self.release.distribution.to_string(),
             kubernetes: self.release.kubernetes.to_string(),
+            release: self.original_digest().map(str::to_owned),
             control_plane: self.control_plane.written(),
             kept_pools: self.kept_pools().map(|pool| pool.name.to_string()).collect(),
             defaults: self.defaults.node_registration.clone(),
@@ -287,6 +288,16 @@ impl Target {
             }
         }
         end
+    }
+
+    /// What is kept of its release for the cluster. Where Cluster API rolls the machines, nothing is.
+    pub fn original(&self) -> Option<&Original> {
+        self.release.original.as_deref().filter(|_| self.drive == Drive::Machines)
+    }
+
+    /// The digest of what is kept of its release.
+    pub fn original_digest(&self) -> Option<&str> {
+        self.original().map(Original::digest)
     }
 
     /// The pools whose machines keep the version that they have.

@@ -165,6 +165,11 @@ pub enum Verdict {
         /// The release in full.
         distribution: String,
     },
+    /// Somebody had it given up: the cluster is what it was, and nothing moves any more.
+    GivenUp {
+        /// The release that the cluster keeps, in full.
+        distribution: String,
+    },
     /// It was not allowed to begin.
     Refused {
         /// Why not.
@@ -297,7 +302,7 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
         verdict,
         began: request.at,
         took: request.at.duration_until(at),
-        stages: settle::update(&world, &request.cluster).and_then(|update| update.status).unwrap_or_default().stages,
+        stages: stages(&world, request),
         waited,
         machines: machines(&timeline.events),
         timeline,
@@ -305,6 +310,16 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
         requests: assembly.traffic().by_caller(),
     };
     Ok(Ended { rehearsal, world, writes: assembly.crashes().writes(), traffic: assembly.traffic().clone() })
+}
+
+/// The stages of the last update. What had ended before is no part of the rehearsal.
+fn stages(world: &World, request: &Request) -> Vec<StageRecord> {
+    let update = settle::update(world, &request.cluster).and_then(|update| update.status).unwrap_or_default();
+    let ended = |stage: &StageRecord| {
+        let finished = stage.finished_at.as_ref().and_then(|finished| finished.parse::<Timestamp>().ok());
+        finished.is_some_and(|finished| finished < request.at)
+    };
+    update.stages.into_iter().filter(|stage| !ended(stage)).collect()
 }
 
 /// Asks, and waits for the end.

@@ -86,15 +86,18 @@ pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Boun
 fn end(world: &World, name: &NamespacedName) -> Option<Verdict> {
     let Some(cluster) = cluster(world, name) else { return Some(Verdict::Gone) };
     let update = update(world, name);
-    let is_running = update.as_ref().is_some_and(|update| {
-        update.status.as_ref().and_then(|status| status.state).is_none_or(|state| state == UpdateState::Running)
-    });
+    let state = update.as_ref().map(|update| update.status.as_ref().and_then(|status| status.state));
+    let is_running = matches!(state, Some(None | Some(UpdateState::Running)));
     let distribution = cluster.spec.distribution.full_version.unwrap_or_default();
     let status = cluster.status.unwrap_or_default();
     let is_seen = status.observed_generation == cluster.metadata.generation;
     match status.phase? {
         Phase::Running if is_seen && !is_running && status.waiting_for.is_none() => {
-            Some(Verdict::Reached { distribution })
+            let has = status.version.filter(|has| *has != distribution);
+            Some(match has.filter(|_| state == Some(Some(UpdateState::Aborted))) {
+                Some(has) => Verdict::GivenUp { distribution: has },
+                None => Verdict::Reached { distribution },
+            })
         }
         Phase::UpdateFailed | Phase::Failed => {
             let failure = update.and_then(|update| update.status?.failure);

@@ -50,6 +50,8 @@ pub(crate) struct Turn {
     pub key: Key,
     /// False as long as the caches have not seen the key's own writes, for which it no longer waits.
     pub caught_up: bool,
+    /// How long it was due.
+    pub waited: Duration,
 }
 
 /// How a turn ended.
@@ -79,6 +81,8 @@ pub(crate) struct Queue {
 struct Entry {
     state: State,
     failures: u32,
+    /// Since when its turn is due, if it is.
+    due: Option<Duration>,
     /// No turn before this, whatever changes.
     not_before: Duration,
     /// What the turns so far wrote and the caches have not seen, and until when to wait for that.
@@ -145,7 +149,7 @@ impl Queue {
                 return;
             }
             self.parked.remove(&key);
-            self.make_ready(&key);
+            self.make_ready(&key, at);
         }
     }
 
@@ -158,12 +162,18 @@ impl Queue {
             self.parked.remove(&key);
             let until = self.entries.get(&key).map(|entry| entry.patient_until).unwrap_or_default();
             self.timers.remove(&(until, key.clone()));
-            self.make_ready(&key);
+            // It has been due since before it was parked.
+            self.make_ready(&key, until);
         }
     }
 
     pub fn has_ready(&self) -> bool {
         !self.ready.is_empty()
+    }
+
+    /// How many keys could have their turn now.
+    pub fn ready(&self) -> usize {
+        self.ready.len()
     }
 
     /// When to call [`wake`](Self::wake) next.
@@ -179,7 +189,8 @@ impl Queue {
             let caught_up = entry.writes.is_empty();
             if caught_up || entry.patient_until <= now {
                 entry.state = State::Running { again: false };
-                return Some(Turn { key, caught_up });
+                let waited = now.saturating_sub(entry.due.take().unwrap_or(now));
+                return Some(Turn { key, caught_up, waited });
             }
             entry.state = State::Parked;
             self.timers.insert((entry.patient_until, key.clone()));
@@ -223,13 +234,14 @@ impl Queue {
 
     fn schedule(&mut self, key: &Key, at: Duration, now: Duration) {
         if at <= now {
-            return self.make_ready(key);
+            return self.make_ready(key, now);
         }
         self.timers.insert((at, key.clone()));
         self.enter(key, State::Waiting { until: at });
     }
 
-    fn make_ready(&mut self, key: &Key) {
+    /// A key that was due already has been due since then.
+    fn make_ready(&mut self, key: &Key, since: Duration) {
         let rank = match &mut self.order {
             Order::Fifo => 0,
             Order::Permuted(chance) => chance.u64(),
@@ -237,6 +249,9 @@ impl Queue {
         self.tickets += 1;
         self.ready.insert((rank, self.tickets), key.clone());
         self.enter(key, State::Ready);
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.due.get_or_insert(since);
+        }
     }
 
     fn enter(&mut self, key: &Key, state: State) {

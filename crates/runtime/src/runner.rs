@@ -54,10 +54,12 @@ pub struct Options {
     pub deadline: Duration,
     /// Where the event log goes.
     pub trace: Option<Arc<dyn Trace>>,
+    /// Who is told how busy it is.
+    pub load: Option<Arc<dyn Load>>,
 }
 
 impl Options {
-    /// The usual: first come first served, 16 slots, no event log.
+    /// The usual: first come first served, 16 slots, no event log, nobody told.
     pub fn new(clock: Clock, seed: Seed) -> Self {
         Self {
             clock,
@@ -69,8 +71,19 @@ impl Options {
             patience: Duration::from_secs(10),
             deadline: Duration::from_secs(300),
             trace: None,
+            load: None,
         }
     }
+}
+
+/// Who is told how busy a runner is, for numbers.
+pub trait Load: Send + Sync {
+    /// So many keys are ready, and so many are reconciled. Told when it is another.
+    fn busy(&self, ready: usize, running: usize);
+    /// A key has its turn, which has been due for so long.
+    fn waited(&self, time: Duration);
+    /// A key will be tried again, because its reconcile failed.
+    fn retried(&self);
 }
 
 /// What a run came to.

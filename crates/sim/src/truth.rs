@@ -149,6 +149,7 @@ pub(crate) enum UpdateState {
     Running,
     Succeeded,
     Failed,
+    Aborted,
 }
 
 /// What a machine is for.

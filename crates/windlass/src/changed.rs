@@ -1,6 +1,7 @@
-//! How a command that changes an object tells which.
+//! What a command that is about one object writes for scripts: which object it is, or all that there is to tell.
 
 use serde::Serialize;
+use windlass_api::name::ClusterName;
 
 use crate::output::{self, Document, Format};
 
@@ -13,6 +14,16 @@ pub enum Changed {
 }
 
 impl Changed {
+    /// Writes what there is to tell of a cluster, or its name.
+    pub fn tell_cluster(
+        self,
+        cluster: &ClusterName,
+        kind: &'static str,
+        report: impl Serialize,
+    ) -> Result<(), output::Error> {
+        self.tell(&cluster_name(cluster), kind, report)
+    }
+
     /// Writes it: the name of the object that was changed (`clusterupdate.windlass.dev/my-tkc-1`), or a document of that kind.
     pub fn tell(self, name: &str, kind: &'static str, report: impl Serialize) -> Result<(), output::Error> {
         self.object(name, &Document::new(kind, report))
@@ -26,4 +37,9 @@ impl Changed {
             Self::Name => output::data(name),
         }
     }
+}
+
+/// A cluster, as `kubectl -o name` writes it.
+pub fn cluster_name(cluster: &ClusterName) -> String {
+    format!("tanzukubernetescluster.run.tanzu.vmware.com/{cluster}")
 }

@@ -1,5 +1,6 @@
 //! The verbs, one file each.
 
+mod abort;
 mod control_plane;
 mod create;
 mod demo;
@@ -38,6 +39,7 @@ pub enum Command {
     Update(update::Update),
     Logs(logs::Logs),
     Retry(retry::Retry),
+    Abort(abort::Abort),
     #[command(subcommand)]
     Release(release::Release),
     #[command(subcommand)]
@@ -62,6 +64,7 @@ impl Command {
             Self::Update(update) => block_on(update.run()),
             Self::Logs(logs) => block_on(logs.run()),
             Self::Retry(retry) => retry.run(),
+            Self::Abort(abort) => block_on(abort.run()),
             Self::Release(release) => block_on(release.run()),
             Self::Secrets(secrets) => block_on(secrets.run()),
             Self::ControlPlane(control_plane) => block_on(control_plane.run()),

@@ -18,6 +18,8 @@ pub enum Exit {
     Changes = 2,
     /// A rule forbids it.
     Refused = 3,
+    /// It waits for somebody to agree.
+    Waiting = 4,
     /// What was begun has failed.
     OperationFailed = 5,
     /// It goes on; who waited for it does not.
@@ -37,6 +39,7 @@ Exit codes:
     1  failed, or wrong usage
     2  plan --detailed-exitcode, secrets: there is something to change
     3  refused, by a rule: the message says which
+    4  update: it waits for somebody to agree
     5  what was begun has failed; rehearse: the goal was not reached
     6  timed out while waiting; what was begun goes on
     7  what was reviewed is not what would be done any more
@@ -99,8 +102,12 @@ impl Failure {
         let mut text = format!("error ({}): {}", self.0.kind(), self.0);
         let mut cause = self.0.source();
         while let Some(because) = cause {
-            text.push_str("\n  because: ");
-            text.push_str(&because.to_string());
+            let words = because.to_string();
+            // Some errors have the words of their cause in their own.
+            if !text.ends_with(&words) {
+                text.push_str("\n  because: ");
+                text.push_str(&words);
+            }
             cause = because.source();
         }
         if let Some(hint) = self.0.hint() {

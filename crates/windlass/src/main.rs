@@ -7,6 +7,7 @@ mod client;
 mod command;
 mod error;
 mod output;
+mod pending;
 mod progress;
 mod release;
 mod report;

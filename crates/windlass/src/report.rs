@@ -14,6 +14,8 @@ use windlass_api::kind::{condition, is_true};
 use windlass_api::label;
 use windlass_plan::step::Stage;
 
+use crate::pending;
+
 pub use self::collect::read;
 pub use self::progress::Count;
 
@@ -33,6 +35,9 @@ pub struct Report {
     /// What all of its machines are.
     pub running: Option<String>,
     pub waiting_for: Option<String>,
+    /// What would be done if somebody agreed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<String>,
     pub update: Option<UpdateReport>,
     pub machines: Vec<MachineReport>,
     pub addons: Vec<AddonStatus>,
@@ -77,6 +82,8 @@ pub enum StageWord {
     Waiting,
     Running,
     NotBegun,
+    /// It had begun when its update was given up.
+    GivenUp,
     /// It has nothing to do in this update.
     Untouched,
 }
@@ -114,6 +121,7 @@ impl Report {
             release: cluster.spec.distribution.full_version.clone(),
             running: status.version,
             waiting_for: status.waiting_for.filter(|text| !text.is_empty()),
+            pending: pending::message(cluster),
             update,
             machines,
             addons: status.addons.into_values().collect(),
@@ -171,12 +179,14 @@ impl StageReport {
             _ if progress.is_none() && started.is_none() && waiting_for.is_empty() => StageWord::Untouched,
             (_, Some(_), _) | (_, _, Some(UpdateState::Succeeded)) => StageWord::Done,
             (Some(_), None, Some(UpdateState::Failed)) => StageWord::Failed,
+            (Some(_), None, Some(UpdateState::Aborted)) => StageWord::GivenUp,
             (None, None, Some(UpdateState::Failed)) => StageWord::NotBegun,
             (None, None, _) if waiting_for.is_empty() => StageWord::NotBegun,
             _ if !waiting_for.is_empty() => StageWord::Waiting,
             _ => StageWord::Running,
         };
-        let seconds = started.map(|started| seconds(started, finished.unwrap_or(now)));
+        let seconds = started.filter(|_| state != StageWord::GivenUp);
+        let seconds = seconds.map(|started| self::seconds(started, finished.unwrap_or(now)));
         Self { stage: which, state, progress, seconds, waiting_for }
     }
 }
@@ -190,6 +200,7 @@ impl StageWord {
             Self::Waiting => "waiting",
             Self::Running => "running",
             Self::NotBegun => "not begun",
+            Self::GivenUp => "given up",
             Self::Untouched => "untouched",
         }
     }
@@ -202,6 +213,7 @@ impl StageWord {
             Self::Waiting => '…',
             Self::Running => '▶',
             Self::NotBegun => '·',
+            Self::GivenUp => '↶',
             Self::Untouched => '=',
         }
     }

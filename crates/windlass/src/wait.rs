@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kube::ResourceExt as _;
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::ClusterName;
@@ -9,6 +10,7 @@ use windlass_api::name::ClusterName;
 use crate::client::Management;
 use crate::error::{Exit, Explained, Kind};
 use crate::output;
+use crate::pending::Pending;
 use crate::progress::{HEARTBEAT, Progress};
 use crate::watch::Watch;
 use crate::way;
@@ -25,7 +27,7 @@ pub struct Patience {
 }
 
 /// A time as people write it: `90s`, `10m`, `1h30m`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let parsed = text.parse::<jiff::SignedDuration>().ok().and_then(|time| Duration::try_from(time).ok());
     parsed.filter(|time| !time.is_zero()).ok_or_else(|| "accepted are times such as 90s, 10m or 1h30m".to_owned())
 }
@@ -103,6 +105,10 @@ async fn follow(
             None => return Err(Error::Ended { cluster: name.clone() }),
         };
         let Some(cluster) = &seen.cluster else { continue };
+        if let Some(update) = seen.given_up() {
+            let why = format!("its update {} was given up", update.name_any());
+            return Err(Error::Failed { cluster: name.clone(), why });
+        }
         match judge(cluster, generation) {
             Seen::Reached => return Ok(cluster.clone()),
             // The record of an update is written before the status of its cluster.
@@ -138,6 +144,10 @@ fn judge(cluster: &TanzuKubernetesCluster, generation: i64) -> Seen {
     let Some(status) = status.filter(|_| current) else {
         return Seen::Unseen;
     };
+    // An annotation does not change the generation.
+    if Pending::of(cluster).is_some_and(|pending| pending.is_agreed(cluster)) {
+        return Seen::Unseen;
+    }
     let Some(phase) = status.phase else {
         return Seen::Going;
     };
@@ -185,10 +195,10 @@ impl Explained for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::TimedOut { cluster, .. }
-            | Self::Interrupted { cluster }
-            | Self::Failed { cluster, .. }
-            | Self::Ended { cluster } => Some(format!("windlass status {cluster}")),
+            Self::TimedOut { cluster, .. } | Self::Interrupted { cluster } | Self::Ended { cluster } => {
+                Some(format!("windlass status {cluster}"))
+            }
+            Self::Failed { cluster, .. } => Some(format!("windlass why {cluster}")),
             Self::Gone { .. } => Some("windlass get clusters".to_owned()),
         }
     }
@@ -246,6 +256,27 @@ mod tests {
             &json!({"observedGeneration": 2, "phase": "updateFailed", "version": old, "waitingFor": "a person"}),
             &Seen::Failed("a person".to_owned()),
         );
+    }
+
+    #[test]
+    fn what_was_agreed_to_is_not_reached_before_somebody_has_looked() {
+        let message = "this would be; agree to it: (or kubectl annotate x windlass.dev/accepted-defaults=sha256:7)";
+        let check = |agreed: &str, seen: &Seen| {
+            let machines = json!({"count": 1, "class": "small", "storageClass": "fast"});
+            let cluster = serde_json::from_value(json!({
+                "apiVersion": "run.tanzu.vmware.com/v1alpha1",
+                "kind": "TanzuKubernetesCluster",
+                "metadata": {"name": "my-tkc", "annotations": {"windlass.dev/accepted-defaults": agreed}},
+                "spec": {"distribution": {"fullVersion": "v1"}, "topology": {"controlPlane": machines, "workers": machines}},
+                "status": {"observedGeneration": 2, "phase": "running", "version": "v1", "conditions": [
+                    {"type": "UpdatePending", "status": "True", "reason": "ConsentNeeded", "message": message,
+                        "lastTransitionTime": ""},
+                ]},
+            }));
+            assert_eq!(judge(&cluster.unwrap(), 2), *seen, "{agreed}");
+        };
+        check("sha256:7", &Seen::Unseen);
+        check("sha256:of-something-else", &Seen::Reached);
     }
 
     #[test]

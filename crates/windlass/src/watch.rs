@@ -10,10 +10,10 @@ use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Api, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use windlass_api::kind::cluster_api::Machine;
-use windlass_api::kind::cluster_update::ClusterUpdate;
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
-use windlass_api::label;
 use windlass_api::name::ClusterName;
+use windlass_api::{annotation, label};
 
 use crate::client::Management;
 use crate::report::Report;
@@ -22,6 +22,8 @@ use crate::report::Report;
 pub struct Watch {
     news: BoxStream<'static, News>,
     seen: Seen,
+    /// An error was the last that was missing: what is seen is yet to be told.
+    untold: bool,
 }
 
 /// What is known of a cluster now.
@@ -31,8 +33,17 @@ pub struct Seen {
     pub cluster: Option<TanzuKubernetesCluster>,
     /// It was read, and is not there.
     pub gone: bool,
-    updates: BTreeMap<String, ClusterUpdate>,
-    machines: BTreeMap<String, Machine>,
+    updates: Parts<ClusterUpdate>,
+    machines: Parts<Machine>,
+}
+
+/// The parts of one kind, by name.
+struct Parts<K> {
+    known: BTreeMap<String, K>,
+    /// Those of a list that is being read: it counts when it is whole.
+    listing: BTreeMap<String, K>,
+    /// A list was read, or could not be.
+    asked: bool,
 }
 
 enum News {
@@ -49,35 +60,47 @@ impl Watch {
         let cluster = cluster.default_backoff().map(News::Cluster).boxed();
         let updates = parts(management.api(), &of_cluster).map(News::Update).boxed();
         let machines = parts(management.api(), &of_cluster).map(News::Machine).boxed();
-        Self { news: select_all([cluster, updates, machines]).boxed(), seen: Seen::default() }
+        Self { news: select_all([cluster, updates, machines]).boxed(), seen: Seen::default(), untold: false }
     }
 
     /// What is known after the next change; nothing when there will be no more. An error is one of the watch, which goes on.
     pub async fn next(&mut self) -> Option<Result<&Seen, watcher::Error>> {
+        if std::mem::take(&mut self.untold) {
+            return Some(Ok(&self.seen));
+        }
         loop {
+            let was_whole = self.seen.is_whole();
             let heard = match self.news.next().await? {
                 News::Cluster(cluster) => cluster.map(|cluster| {
                     self.seen.gone = cluster.is_none();
                     self.seen.cluster = cluster;
+                    true
                 }),
-                News::Update(update) => update.map(|event| take(&mut self.seen.updates, event)),
-                News::Machine(machine) => machine.map(|event| take(&mut self.seen.machines, event)),
+                News::Update(update) => self.seen.updates.take(update),
+                News::Machine(machine) => self.seen.machines.take(machine),
             };
             match heard {
-                Err(error) => return Some(Err(error)),
-                // Parts of a cluster that was not read yet say nothing.
-                Ok(()) if self.seen.cluster.is_none() && !self.seen.gone => {}
-                Ok(()) => return Some(Ok(&self.seen)),
+                Err(error) => {
+                    self.untold = self.seen.is_whole() && !was_whole;
+                    return Some(Err(error));
+                }
+                Ok(true) if self.seen.is_whole() => return Some(Ok(&self.seen)),
+                Ok(_) => {}
             }
         }
     }
 }
 
 impl Seen {
+    /// Whether everything was asked for once: parts without their cluster say nothing, nor does a cluster without its parts.
+    fn is_whole(&self) -> bool {
+        self.gone || (self.cluster.is_some() && self.updates.asked && self.machines.asked)
+    }
+
     /// How the cluster is doing.
     pub fn report(&self, now: Timestamp) -> Option<Report> {
         let cluster = self.cluster.as_ref()?;
-        let machines: Vec<Machine> = self.machines.values().cloned().collect();
+        let machines: Vec<Machine> = self.machines.known.values().cloned().collect();
         // A watch is answered once, so the server's time is that of its beginning; what changed since tells more.
         let now = self.newest().map_or(now, |newest| newest.max(now));
         Some(Report::of(cluster, self.update(), &machines, now))
@@ -86,17 +109,27 @@ impl Seen {
     /// The last time that something is said to have happened.
     fn newest(&self) -> Option<Timestamp> {
         let created =
-            self.machines.values().filter_map(|machine| machine.creation_timestamp().map(|created| created.0));
-        let statuses = self.machines.values().filter_map(|machine| machine.status.as_ref());
+            self.machines.known.values().filter_map(|machine| machine.creation_timestamp().map(|created| created.0));
+        let statuses = self.machines.known.values().filter_map(|machine| machine.status.as_ref());
         let conditions = statuses.flat_map(|status| &status.conditions);
         let changed = conditions.filter_map(|condition| condition.last_transition_time.parse().ok());
         created.chain(changed).max()
     }
 
+    /// The update that led to what the cluster is still asked to be, if it was given up.
+    pub fn given_up(&self) -> Option<&ClusterUpdate> {
+        let asked = self.cluster.as_ref()?.spec.distribution.full_version.as_ref()?;
+        let is_given_up = |update: &&ClusterUpdate| {
+            let state = update.status.as_ref().and_then(|status| status.state);
+            state == Some(UpdateState::Aborted) && update.annotations().contains_key(annotation::ABORT.name)
+        };
+        self.update().filter(is_given_up).filter(|update| update.spec.to.distribution == *asked)
+    }
+
     /// The update that runs, or ran last.
     pub fn update(&self) -> Option<&ClusterUpdate> {
         let status = self.cluster.as_ref()?.status.as_ref()?;
-        self.updates.get(status.update.as_ref()?)
+        self.updates.known.get(status.update.as_ref()?)
     }
 }
 
@@ -107,16 +140,65 @@ where
     watcher::watcher(api, of_cluster.clone()).default_backoff().boxed()
 }
 
-fn take<K: kube::Resource>(known: &mut BTreeMap<String, K>, event: watcher::Event<K>) {
-    match event {
-        // A list begins: what is not in it is gone.
-        watcher::Event::Init => known.clear(),
-        watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-            known.insert(object.name_any(), object);
+impl<K> Default for Parts<K> {
+    fn default() -> Self {
+        Self { known: BTreeMap::new(), listing: BTreeMap::new(), asked: false }
+    }
+}
+
+impl<K: kube::Resource> Parts<K> {
+    /// Takes what is new; whether something is.
+    fn take(&mut self, event: Result<watcher::Event<K>, watcher::Error>) -> Result<bool, watcher::Error> {
+        // Whoever may not see the parts sees the rest.
+        let event = event.inspect_err(|_| self.asked = true)?;
+        match event {
+            watcher::Event::Init => self.listing.clear(),
+            watcher::Event::InitApply(object) => drop(self.listing.insert(object.name_any(), object)),
+            watcher::Event::InitDone => {
+                // What is not in the list is gone.
+                self.known = std::mem::take(&mut self.listing);
+                self.asked = true;
+                return Ok(true);
+            }
+            watcher::Event::Apply(object) => {
+                self.known.insert(object.name_any(), object);
+                return Ok(true);
+            }
+            watcher::Event::Delete(object) => return Ok(self.known.remove(&object.name_any()).is_some()),
         }
-        watcher::Event::Delete(object) => {
-            known.remove(&object.name_any());
-        }
-        watcher::Event::InitDone => {}
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::api::core::v1::ConfigMap;
+
+    use super::*;
+
+    #[test]
+    fn a_list_counts_when_it_is_whole() {
+        let object = |name: &str| {
+            let mut object = ConfigMap::default();
+            object.metadata.name = Some(name.to_owned());
+            object
+        };
+        let mut parts = Parts::default();
+        let mut check = |event, news: bool, names: &[&str]| {
+            assert_eq!(parts.take(Ok(event)).unwrap(), news);
+            assert_eq!(parts.known.keys().collect::<Vec<_>>(), names);
+        };
+        check(watcher::Event::Init, false, &[]);
+        check(watcher::Event::InitApply(object("a")), false, &[]);
+        check(watcher::Event::InitApply(object("b")), false, &[]);
+        check(watcher::Event::InitDone, true, &["a", "b"]);
+        check(watcher::Event::Apply(object("c")), true, &["a", "b", "c"]);
+        check(watcher::Event::Delete(object("a")), true, &["b", "c"]);
+        check(watcher::Event::Init, false, &["b", "c"]);
+        check(watcher::Event::InitApply(object("c")), false, &["b", "c"]);
+        check(watcher::Event::InitDone, true, &["c"]);
+        assert!(parts.asked);
+        let mut forbidden = Parts::<ConfigMap>::default();
+        assert!(forbidden.take(Err(watcher::Error::NoResourceVersion)).is_err() && forbidden.asked);
     }
 }

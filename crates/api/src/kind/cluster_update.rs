@@ -7,6 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Condition;
+use crate::annotation;
+use crate::key::KeyError;
+use crate::name::{UpdateId, UpdateIdError};
 
 /// What is changed, and from what. Written once, before the first write of the update, and never changed.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -49,6 +52,27 @@ pub struct ClusterUpdateSpec {
     /// Why there is an update at all. The digest does not cover it: it is what was seen when the update began.
     #[serde(default)]
     pub cause: Cause,
+}
+
+impl ClusterUpdate {
+    /// What machines, Jobs and templates of the update are named and marked by: the id of another one where that was adopted,
+    /// and its own otherwise.
+    pub fn id(&self) -> Result<UpdateId, ClusterUpdateIdError> {
+        let none = BTreeMap::new();
+        let adopted = annotation::ADOPT.get(self.metadata.annotations.as_ref().unwrap_or(&none))?;
+        adopted.map_or_else(|| Ok(self.spec.id.parse()?), Ok)
+    }
+}
+
+/// The id of an update cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterUpdateIdError {
+    /// The one that it has itself.
+    #[error("spec.id")]
+    Own(#[from] UpdateIdError),
+    /// The one that it was told to adopt.
+    #[error(transparent)]
+    Adopted(#[from] KeyError),
 }
 
 /// Why there is an update: what differed when it began, and who asked for that.
@@ -102,6 +126,10 @@ pub struct UpdateEnd {
     pub distribution: String,
     /// The version of Kubernetes in it.
     pub kubernetes: String,
+    /// The digest of what the release says, by which it is kept for the cluster; nothing if nobody knows it any more. An update
+    /// goes on with what the release said when it began, whatever becomes of its image.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<String>,
     /// The machines of the control plane.
     pub control_plane: super::tanzu::Machines,
     /// The workers of a cluster that has one pool of them.
@@ -181,7 +209,7 @@ pub enum UpdateState {
     Succeeded,
     /// It gave up; a person has to look.
     Failed,
-    /// Somebody called it off, and what it had made is gone again.
+    /// Somebody wanted it to be given up, and it was: the cluster is what it was when the update began.
     Aborted,
 }
 

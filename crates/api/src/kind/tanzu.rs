@@ -147,7 +147,8 @@ pub struct TanzuKubernetesClusterStatus {
     /// What the cluster waits for, in one line; nothing when it waits for nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waiting_for: Option<String>,
-    /// All that it waits for and what is behind it, while no update is running: the record of an update has its own.
+    /// All that it waits for and what is behind it, while no update is running: the record of an update has its own. And what is
+    /// not as it should be although nothing waits for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<WaitingFor>,
     /// The generation that all this was found out for.

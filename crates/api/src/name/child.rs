@@ -114,6 +114,18 @@ pub fn replacement_name(base: &MachineName, update: UpdateId, limit: NameLimit) 
     MachineName(numbered(base.as_str(), update.0, limit).0)
 }
 
+/// How many digits of a digest are in a name. What is in the object is compared with all of them.
+const DIGEST_DIGITS: usize = 16;
+
+/// The name of what keeps a release for a cluster: `my-tkc-release-44136fa355b3678a`, with the beginning of the digest of what
+/// the release says. It always reads back: the digits are as many as ever.
+pub fn kept_release_name(cluster: &ClusterName, digest: &str) -> ObjectName {
+    let digits = digest.rsplit(':').next().unwrap_or_default();
+    let digits: String = digits.chars().filter(char::is_ascii_hexdigit).take(DIGEST_DIGITS).collect();
+    let plain = format!("{cluster}-release-{}", digits.to_ascii_lowercase());
+    fitted(plain, digits.len() == DIGEST_DIGITS, NameLimit::Object, &["release", cluster.as_str(), digest])
+}
+
 /// A name and a number. It always reads back: the number is what follows the last dash.
 fn numbered(base: &str, number: u64, limit: NameLimit) -> ObjectName {
     let number = number.to_string();
@@ -268,6 +280,14 @@ mod tests {
         let name = |update: &str| replacement_name(&base, update.parse().unwrap(), NameLimit::Object).to_string();
         assert_eq!(name("1"), "cp-abc-1");
         assert_eq!(name("2"), "cp-abc-2");
+    }
+
+    #[test]
+    fn a_release_is_kept_under_the_beginning_of_its_digest() {
+        let name = |digest: &str| kept_release_name(&ClusterName::new("my-tkc").unwrap(), digest).to_string();
+        assert_eq!(name("sha256:44136fa355b3678a1146ad16f7e8649e"), "my-tkc-release-44136fa355b3678a");
+        let odd = name("none at all");
+        assert!(odd.starts_with("my-tkc-release-") && ObjectName::new(&odd).is_ok(), "{odd}");
     }
 
     #[test]

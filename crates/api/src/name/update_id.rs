@@ -30,6 +30,11 @@ impl UpdateId {
     pub fn job_name(self) -> ObjectName {
         ObjectName(format!("update-{self}").into_boxed_str())
     }
+
+    /// The name of the Job that gives the update up: `abort-1280807`.
+    pub fn abort_job_name(self) -> ObjectName {
+        ObjectName(format!("abort-{self}").into_boxed_str())
+    }
 }
 
 /// Spreads the last bytes that went into the hash over all bits (the finalizer of splitmix64): without it the ids of

@@ -16,7 +16,7 @@ use windlass_plan::target::Target;
 
 use super::back::Back;
 use super::{lifetime, warning};
-use crate::resolve::{Unresolved, distribution};
+use crate::resolve::{Unresolved, distribution, kept};
 use crate::said::{said, with_causes};
 
 /// What is said to a person's choice.
@@ -64,7 +64,10 @@ pub(super) async fn judge(
     asked: &TanzuKubernetesCluster,
     before: Option<&TanzuKubernetesCluster>,
 ) -> Result<Verdict, Unknown> {
-    let candidates = candidates(client).await?;
+    let mut candidates = candidates(client).await?;
+    if let Some(before) = before {
+        keep_own(client, before, &mut candidates).await?;
+    }
     let back = Back::of(client, before).await?;
     let release = match release(asked, before, &candidates, &back) {
         Ok(release) => release,
@@ -97,6 +100,27 @@ async fn candidates(client: &Client) -> Result<Vec<Candidate>, Unknown> {
     let images: Vec<VirtualMachineImage> = all(client, "VirtualMachineImages").await?;
     let candidate = |image| Some(Candidate { version: distribution(&image)?, image });
     Ok(images.into_iter().filter_map(candidate).collect())
+}
+
+/// Puts the copy that is kept for a cluster among the candidates, where no image is left that says it: the owner of a cluster
+/// whose image is gone can still change everything else.
+async fn keep_own(
+    client: &Client,
+    before: &TanzuKubernetesCluster,
+    candidates: &mut Vec<Candidate>,
+) -> Result<(), Unknown> {
+    let version = before.spec.distribution.full_version.as_deref();
+    let Some(version) = version.and_then(|version| version.parse::<KubernetesVersion>().ok()) else { return Ok(()) };
+    let is_sound = |it: &Candidate| it.version == version && Release::from_image(&it.image).is_ok();
+    if candidates.iter().any(is_sound) {
+        return Ok(());
+    }
+    let kept = kept::of_version(client, before, &version).await;
+    if let Some(image) = kept.map_err(|source| Unknown::new("ConfigMaps", source))? {
+        candidates.retain(|it| it.version != version);
+        candidates.push(Candidate { version, image });
+    }
+    Ok(())
 }
 
 /// The release that is asked for, if there is one and the cluster may go there.

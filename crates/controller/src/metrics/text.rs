@@ -45,13 +45,13 @@ impl Page {
         let mut below = 0;
         for (bound, count) in histogram.bounds.iter().zip(&histogram.counts) {
             below += count;
-            let bound = bound.to_string();
+            let bound = seconds(*bound);
             let labels: Vec<_> = labels.iter().copied().chain([("le", bound.as_str())]).collect();
             self.sample(&format!("{name}_bucket"), &labels, below);
         }
         let labels_of_all: Vec<_> = labels.iter().copied().chain([("le", "+Inf")]).collect();
         self.sample(&format!("{name}_bucket"), &labels_of_all, histogram.count);
-        self.line(format_args!("{name}_sum{} {}", shown(labels), histogram.sum_seconds));
+        self.line(format_args!("{name}_sum{} {}", shown(labels), seconds(histogram.sum_millis)));
         self.sample(&format!("{name}_count"), labels, histogram.count);
     }
 
@@ -71,24 +71,30 @@ pub(super) struct Histogram {
     bounds: &'static [u64],
     counts: Vec<u64>,
     count: u64,
-    sum_seconds: u64,
+    sum_millis: u64,
 }
 
 impl Histogram {
-    /// Nothing counted yet. The bounds are in seconds, and rise.
+    /// Nothing counted yet. The bounds are in milliseconds, and rise.
     pub(super) fn new(bounds: &'static [u64]) -> Self {
-        Self { bounds, counts: vec![0; bounds.len()], count: 0, sum_seconds: 0 }
+        Self { bounds, counts: vec![0; bounds.len()], count: 0, sum_millis: 0 }
     }
 
     /// Counts one.
-    pub(super) fn observe(&mut self, seconds: u64) {
-        let place = self.bounds.iter().position(|bound| seconds <= *bound);
+    pub(super) fn observe(&mut self, millis: u64) {
+        let place = self.bounds.iter().position(|bound| millis <= *bound);
         if let Some(count) = place.and_then(|place| self.counts.get_mut(place)) {
             *count += 1;
         }
         self.count += 1;
-        self.sum_seconds = self.sum_seconds.saturating_add(seconds);
+        self.sum_millis = self.sum_millis.saturating_add(millis);
     }
+}
+
+/// Milliseconds in seconds, which is the unit of all durations.
+fn seconds(millis: u64) -> String {
+    let (whole, rest) = (millis / 1_000, millis % 1_000);
+    if rest == 0 { whole.to_string() } else { format!("{whole}.{rest:03}").trim_end_matches('0').to_owned() }
 }
 
 fn shown(labels: Labels<'_>) -> String {
@@ -112,19 +118,19 @@ mod tests {
         let mut page = Page::default();
         page.family("a", Sort::Gauge, "What it is.");
         page.sample("a", &[("of", "x\"y\\z\n")], 1);
-        let mut histogram = Histogram::new(&[1, 60]);
-        for seconds in [0, 2, 61] {
-            histogram.observe(seconds);
+        let mut histogram = Histogram::new(&[10, 60_000]);
+        for millis in [0, 2_050, 61_000] {
+            histogram.observe(millis);
         }
         page.histogram("b_seconds", &[("of", "x")], &histogram);
         let expected = [
             "# HELP a What it is.",
             "# TYPE a gauge",
             r#"a{of="x\"y\\z\n"} 1"#,
-            r#"b_seconds_bucket{of="x",le="1"} 1"#,
+            r#"b_seconds_bucket{of="x",le="0.01"} 1"#,
             r#"b_seconds_bucket{of="x",le="60"} 2"#,
             r#"b_seconds_bucket{of="x",le="+Inf"} 3"#,
-            r#"b_seconds_sum{of="x"} 63"#,
+            r#"b_seconds_sum{of="x"} 63.05"#,
             r#"b_seconds_count{of="x"} 3"#,
         ];
         assert_eq!(page.text().lines().collect::<Vec<_>>(), expected);

@@ -15,7 +15,7 @@ use windlass_api::kind::cluster_api::{Cluster, Machine as LiveMachine};
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::wcp::{WCPMachine, WCPMachineSpec};
 use windlass_api::kind::{condition, is_true};
-use windlass_api::name::{MachineName, NodeName, ObjectName, Uid};
+use windlass_api::name::{MachineName, NodeName, ObjectName, Uid, UpdateId};
 use windlass_api::{annotation, label};
 use windlass_plan::inventory::{
     ClusterState, Job, JobState, Machine, MachineState, Milestone, UpdateRecord, UpdateRecordState, Waited,
@@ -120,14 +120,14 @@ pub(super) fn update(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> O
     Some(UpdateRecord {
         name: gaps.take(&object, ObjectName::new(&name))?,
         ordinal: live.spec.ordinal,
-        id: gaps.take(&object, live.spec.id.parse())?,
+        id: gaps.take(&object, live.id())?,
         from: live.spec.from.clone(),
         envelope_digest: live.spec.envelope_digest.clone(),
         state: match state {
             UpdateState::Running => UpdateRecordState::Running,
-            // After one that was given up, too, the next difference begins an update of its own.
-            UpdateState::Succeeded | UpdateState::Aborted => UpdateRecordState::Succeeded,
+            UpdateState::Succeeded => UpdateRecordState::Succeeded,
             UpdateState::Failed => UpdateRecordState::Failed,
+            UpdateState::Aborted => UpdateRecordState::Aborted,
         },
         waiting: waited(&live),
         progress: pool::moved(&live),
@@ -247,7 +247,11 @@ fn machine_state(live: &LiveMachine) -> Result<MachineState, String> {
 
 /// The Job of the latest update.
 pub(super) async fn job(ctx: &Context, subject: &Subject<'_>, update: &UpdateRecord) -> Option<Job> {
-    let name = update.id.job_name();
+    job_named(ctx, subject, update.id.job_name(), update.id).await
+}
+
+/// A Job of an update, by its name.
+pub(super) async fn job_named(ctx: &Context, subject: &Subject<'_>, name: ObjectName, update: UpdateId) -> Option<Job> {
     let live = ctx.caches.jobs.get(&Key::namespaced(JOB_NAMESPACE, name.as_str()))?;
     let of = |key: &str| live.metadata.labels.as_ref().and_then(|labels| labels.get(key)).map(String::as_str);
     if of(label::CLUSTER_NAME.name) != Some(subject.name.as_str()) {
@@ -264,11 +268,11 @@ pub(super) async fn job(ctx: &Context, subject: &Subject<'_>, update: &UpdateRec
             JobState::Failed { message: said.unwrap_or(message) }
         }
     };
-    Some(Job { name, update: update.id, state })
+    Some(Job { name, update, state })
 }
 
 /// How a Job ended, and what it says about that.
-fn ended(job: &BatchJob) -> Option<(ConditionType, String)> {
+pub(super) fn ended(job: &BatchJob) -> Option<(ConditionType, String)> {
     let conditions = job.status.as_ref()?.conditions.as_deref().unwrap_or_default();
     [ConditionType::Complete, ConditionType::Failed].into_iter().find_map(|end| {
         let found = conditions.iter().find(|c| c.type_ == end.as_str() && c.status == "True")?;
@@ -294,7 +298,7 @@ async fn last_words(ctx: &Context, job: &str) -> Option<String> {
 }
 
 /// Which state of which object this is.
-pub(super) fn revision(meta: &ObjectMeta) -> Result<Revision, String> {
+pub(crate) fn revision(meta: &ObjectMeta) -> Result<Revision, String> {
     let resource_version = meta.resource_version.clone().ok_or("it has no resource version")?;
     Ok(Revision { uid: uid(meta)?, resource_version })
 }

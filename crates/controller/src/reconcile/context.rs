@@ -24,6 +24,7 @@ use super::{by_cluster_name, by_cluster_of_job};
 use crate::access::{Access, WorkloadCluster};
 use crate::execute::Kinds;
 use crate::resolve::Releases;
+use crate::resolve::kept::Kept;
 
 /// What the controller has at hand in every reconcile.
 pub(crate) struct Context {
@@ -49,6 +50,8 @@ pub(crate) struct Caches {
     pub jobs: Cache<Job>,
     pub updates: Cache<ClusterUpdate>,
     pub images: Cache<VirtualMachineImage>,
+    /// The releases that are kept for clusters.
+    pub kept: Cache<Kept>,
 }
 
 impl Caches {
@@ -63,11 +66,14 @@ impl Caches {
             ("images", self.images.revision().to_string()),
         ];
         let updates = self.updates.list_in(&namespace).into_iter().filter(|update| concerns(&**update, &key));
-        seen.extend(updates.map(|update| ("ClusterUpdate", update.metadata.uid.clone().unwrap_or_default())));
+        // Of what a record says, only what people order matters: the rest is our own.
+        let of_update = |update: &ClusterUpdate| format!("{:?} {:?}", update.metadata.uid, update.metadata.annotations);
+        seen.extend(updates.map(|update| ("ClusterUpdate", of_update(&update))));
         seen.extend(self.clusters.get(&key).map(|cluster| ("Cluster", of_cluster(&cluster))));
         seen.extend(states("MachineDeployment", &self.deployments, &namespace, &key));
         seen.extend(states("WCPMachineTemplate", &self.machine_templates, &namespace, &key));
         seen.extend(states("KubeadmConfigTemplate", &self.config_templates, &namespace, &key));
+        seen.extend(states("ConfigMap", &self.kept, &namespace, &key));
         let jobs = self.jobs.list().into_iter().filter(|job| by_cluster_of_job(job).contains(&key));
         let jobs: Vec<Arc<Job>> = jobs.collect();
         // A Job that is at work tells when it is done; until then it is enough to know which machines come and go.
@@ -185,8 +191,13 @@ pub(crate) fn wrote(ctx: &Ctx<Context>, object: &DynamicObject) {
         "WCPMachineTemplate" => tell(ctx, &caches.machine_templates, object),
         "KubeadmConfigTemplate" => tell(ctx, &caches.config_templates, object),
         "Job" => tell(ctx, &caches.jobs, object),
+        "ConfigMap" if is_kept(object) => tell(ctx, &caches.kept, object),
         _ => {}
     }
+}
+
+fn is_kept(object: &DynamicObject) -> bool {
+    object.metadata.labels.as_ref().is_some_and(|labels| windlass_api::label::KEPT_RELEASE.is_in(labels))
 }
 
 fn is_control_plane(object: &DynamicObject) -> bool {

@@ -82,6 +82,7 @@ pub async fn preview(access: Access, cluster: &NamespacedName) -> Result<Preview
 
 async fn consider(ctx: &Context, cluster: &TanzuKubernetesCluster) -> Result<Preview, Unresolved> {
     let latest = latest_update(ctx, cluster);
+    resolve::kept::learn(ctx, cluster).await;
     let target = resolve::target(ctx, cluster, latest.as_deref())?;
     let target = super::decided(ctx, target, latest.as_deref());
     let inventory = observe::inventory(ctx, cluster, &target).await.inventory;

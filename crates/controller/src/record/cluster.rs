@@ -12,7 +12,7 @@ use windlass_plan::step::Stage;
 use windlass_plan::why;
 
 use super::condition::{self, Waiting, conditions, pending};
-use super::waits::waits;
+use super::waits::{missing_image, waits};
 use super::{Recorded, addons};
 use crate::reconcile::deletion::Left;
 use crate::resolve::Unresolved;
@@ -39,11 +39,17 @@ pub(super) fn status(
         waiting_for: waiting.as_ref().map(|waiting| waiting.message.clone()),
         observed_generation: tkc.metadata.generation,
         addons: addons::addons(before, recorded),
-        waits: if is_recorded_elsewhere(latest, recorded) { Vec::new() } else { waits(recorded) },
+        waits: {
+            let mut waits = if is_recorded_elsewhere(latest, recorded) { Vec::new() } else { waits(recorded) };
+            waits.extend(missing_image(recorded));
+            waits
+        },
         conditions: {
             let mut conditions = conditions(waiting.as_ref(), tkc.metadata.generation);
             conditions.extend(condition::secrets(&recorded.planned.report.secrets, tkc.metadata.generation));
             conditions.extend(pending(&recorded.planned.report, tkc.metadata.generation));
+            let image = &recorded.input.inventory.releases.image;
+            conditions.extend(condition::release(image, &recorded.input.target.release, tkc.metadata.generation));
             conditions
         },
     }

@@ -4,6 +4,8 @@
 use jiff::Timestamp;
 use windlass_api::condition::{ConditionStatus, ConditionType};
 use windlass_api::kind::{Condition, condition};
+use windlass_plan::inventory::ImageState;
+use windlass_plan::release::Release;
 use windlass_plan::report::{Report, Secrets};
 
 /// The reason of a cluster that waits for nothing.
@@ -75,11 +77,18 @@ pub(super) fn secrets(secrets: &Secrets, generation: Option<i64>) -> Option<Cond
     }
 }
 
-/// `UpdatePending`, not dated yet: of a cluster that would be updated for nobody but Windlass. One that would not has none.
+/// `UpdatePending`, not dated yet: of a cluster that would be updated for nobody but Windlass, or whose update was
+/// given up. Any other has none.
 pub(super) fn pending(report: &Report, generation: Option<i64>) -> Option<Condition> {
     let blocked = report.pending.as_ref()?;
     let message = format!("{blocked}; {}", blocked.way_out());
     Some(of(ConditionType::UpdatePending, ConditionStatus::True, generation, (blocked.reason(), &message)))
+}
+
+/// `ReleaseAvailable`, not dated yet: of a cluster whose image is not what it was. One with its image has none.
+pub(super) fn release(image: &ImageState, release: &Release, generation: Option<i64>) -> Option<Condition> {
+    let (reason, message) = image.reason().zip(image.told(release))?;
+    Some(of(ConditionType::ReleaseAvailable, ConditionStatus::False, generation, (reason, &message)))
 }
 
 /// Gives each condition the time at which its status last changed.

@@ -58,7 +58,11 @@ pub(super) fn of_update(
             notices.push(tell(Kind::Warning, "UpdateFailed".into(), format!("{name}: {why}")));
         }
         Some(UpdateState::Aborted) => {
-            notices.push(tell(Kind::Warning, "UpdateAborted".into(), format!("{name}: the cluster keeps {from}")));
+            notices.push(tell(
+                Kind::Normal,
+                "UpdateAborted".into(),
+                format!("{name}: given up, the cluster keeps {from}"),
+            ));
         }
         Some(UpdateState::Running) if before.state.is_some() => {
             notices.push(tell(Kind::Normal, "UpdateResumed".into(), format!("{name}: tried again")));
@@ -76,7 +80,9 @@ fn replaced<'s>(
     let left =
         |step: &&StepRecord| step.id == MACHINE && step.verb == "delete" && step.outcome == Some(StepOutcome::Done);
     let known = move |step: &StepRecord| before.steps.iter().filter(left).any(|known| known.object == step.object);
-    status.steps.iter().filter(left).filter(move |step| !known(step))
+    // One that the update made itself was to be a successor, and has no place that another could take.
+    let made = |step: &StepRecord| status.steps.iter().any(|made| made.verb == "create" && made.object == step.object);
+    status.steps.iter().filter(left).filter(move |step| !known(step) && !made(step))
 }
 
 /// Whether a notice is about the whole of an update, and so is told on the update's own object too.
@@ -101,6 +107,18 @@ pub(super) fn of_secrets(
         note,
         related: None,
     })
+}
+
+/// That the image of its release is not what it was, when it was before.
+pub(super) fn of_release(
+    before: &TanzuKubernetesClusterStatus,
+    status: &TanzuKubernetesClusterStatus,
+) -> Option<Notice> {
+    let missed = |status: &TanzuKubernetesClusterStatus| {
+        ConditionType::ReleaseAvailable.among(&status.conditions).map(|it| (it.reason.clone(), it.message.clone()))
+    };
+    let (reason, note) = missed(status).filter(|new| missed(before).as_ref() != Some(new))?;
+    Some(Notice { kind: Kind::Warning, reason, action: "Resolve".to_owned(), note, related: None })
 }
 
 /// How far a stage is.

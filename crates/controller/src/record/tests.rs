@@ -9,8 +9,8 @@ use windlass_api::name::{NameLimit, NodeName, replacement_name};
 use windlass_plan::check::{Finding, Severity};
 use windlass_plan::gate::{Blocked, Gates};
 use windlass_plan::inventory::{
-    ClusterState, ControlPlane, Inventory, Machine, MachineState, Milestone, UpdateRecord, UpdateRecordState, Waited,
-    Workload,
+    ClusterState, ControlPlane, Inventory, Machine, MachineState, Milestone, Orders, Releases, UpdateRecord,
+    UpdateRecordState, Waited, Workload,
 };
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::release::Release;
@@ -19,7 +19,7 @@ use windlass_plan::step::{Revision, Stage};
 use windlass_plan::target::Target;
 use windlass_runtime::events::Kind;
 
-use super::{Recorded, cluster, notice, update};
+use super::{Recorded, cluster, notice, steps, update};
 use crate::execute::{Executed, ExecutedStep};
 
 const BEGAN: &str = "2026-01-01T00:00:00Z";
@@ -52,8 +52,10 @@ pub(super) fn planned(now: &str) -> (PlanningInput, Planned) {
         topology: None,
         workload: Workload::NotYet,
         update: None,
+        orders: Orders::default(),
         gaps: vec![],
         consent: None,
+        releases: Releases::default(),
     };
     let input = PlanningInput { target, inventory, now, gates: Gates::all() };
     let mut planned = plan(&input);
@@ -134,15 +136,42 @@ fn an_update_that_has_ended_stays_as_it_is_unless_it_is_resumed() {
     assert_eq!((resumed.state, resumed.failure.clone()), (Some(UpdateState::Running), None));
     assert_eq!((resumed.started_at.as_deref(), resumed.finished_at.as_deref()), (Some(BEGAN), None));
 
-    let told = |before: &ClusterUpdateStatus, after: &ClusterUpdateStatus| {
-        let update = ClusterUpdate::new("my-tkc-1", ClusterUpdateSpec::default());
-        let notices = notice::of_update(&update, before, after);
-        notices.into_iter().map(|notice| notice.reason).collect::<Vec<_>>()
-    };
     assert_eq!(told(&ClusterUpdateStatus::default(), &running), ["UpdateBegan", "ControlPlaneBegan"]);
     assert_eq!(told(&running, &failed), ["UpdateFailed"]);
     assert_eq!(told(&failed, &resumed), ["UpdateResumed"]);
     assert!(told(&resumed, &resumed).is_empty());
+}
+
+/// The events between two statuses of an update, each in a word.
+fn told(before: &ClusterUpdateStatus, after: &ClusterUpdateStatus) -> Vec<String> {
+    let update = ClusterUpdate::new("my-tkc-1", ClusterUpdateSpec::default());
+    notice::of_update(&update, before, after).into_iter().map(|notice| notice.reason).collect()
+}
+
+#[test]
+fn an_update_that_was_given_up_has_ended_no_stage_and_replaced_nobody() {
+    use StageState::{Done, Ready, Waiting};
+    let running = at(BEGAN, &ClusterUpdateStatus::default(), [Done, Ready, Waiting], None);
+    let aborted = at(LATER, &running, [Waiting; 3], Some(Record::Aborted));
+    assert_eq!((aborted.state, aborted.finished_at.as_deref()), (Some(UpdateState::Aborted), Some(LATER)));
+    assert_eq!((aborted.stage.as_deref(), aborted.waiting_for.len()), (None, 0));
+    assert_eq!(times(&aborted), times(&running));
+    assert_eq!(told(&running, &aborted), ["UpdateAborted"]);
+
+    // A machine that the update made, and that is gone again.
+    let step = |verb: &str, outcome| StepRecord {
+        id: steps::MACHINE.to_owned(),
+        stage: Stage::ControlPlane.as_str().to_owned(),
+        verb: verb.to_owned(),
+        object: "Machine/my-tkc-control-plane-a-1".to_owned(),
+        started_at: BEGAN.to_owned(),
+        finished_at: None,
+        outcome,
+        message: None,
+    };
+    let came = step("create", Some(StepOutcome::Done));
+    let with = |gone| ClusterUpdateStatus { steps: vec![came.clone(), step("delete", gone)], ..running.clone() };
+    assert!(told(&with(None), &with(Some(StepOutcome::Done))).is_empty());
 }
 
 /// The status of a cluster that is assessed so, with this for its stages to wait for.

@@ -19,37 +19,45 @@ use super::steps::steps;
 use super::waits::waits;
 use crate::resolve::Unresolved;
 
-/// What the record says from now on. One that has ended says what it said, unless it is resumed.
+/// What the record says from now on. One that has ended says what it said, unless it is resumed, or was given up.
 pub(super) fn status(
     before: &ClusterUpdateStatus,
     update: &ClusterUpdate,
     recorded: &Recorded<'_>,
 ) -> ClusterUpdateStatus {
     let record = recorded.planned.record.as_ref();
-    let resumed = matches!(record, Some(Record::Resumed));
+    let changed = matches!(record, Some(Record::Resumed | Record::Aborted));
     let ended = matches!(before.state, Some(UpdateState::Succeeded | UpdateState::Failed | UpdateState::Aborted));
-    if ended && !resumed {
-        return before.clone();
+    if ended && !changed {
+        return ClusterUpdateStatus { waiting_for: answered(before, recorded), ..before.clone() };
     }
     let now = moment(recorded.input.now);
     let created = update.metadata.creation_timestamp.as_ref().map_or_else(|| now.clone(), |time| moment(time.0));
     let (state, failure) = match record {
         Some(Record::Succeeded) => (UpdateState::Succeeded, None),
         Some(Record::Failed { message }) => (UpdateState::Failed, Some(message.clone())),
+        Some(Record::Aborted) => (UpdateState::Aborted, None),
         Some(Record::Begin { .. } | Record::Resumed) | None => (UpdateState::Running, None),
     };
     let report = &recorded.planned.report;
-    let stages: Vec<StageRecord> = report.stages.iter().map(|stage| timed(before, stage, &now)).collect();
+    let is_aborted = state == UpdateState::Aborted;
+    let is_over = is_aborted || state == UpdateState::Succeeded;
+    // What was undone has not been done.
+    let stages: Vec<StageRecord> = if is_aborted {
+        before.stages.clone()
+    } else {
+        report.stages.iter().map(|stage| timed(before, stage, &now)).collect()
+    };
     ClusterUpdateStatus {
         state: Some(state),
-        stage: at_stage(before, report, &stages),
-        waiting_for: if state == UpdateState::Succeeded { Vec::new() } else { waits(recorded) },
+        stage: at_stage(before, report, &stages).filter(|_| !is_aborted),
+        waiting_for: if is_over { Vec::new() } else { waits(recorded) },
         stages,
         started_at: Some(before.started_at.clone().unwrap_or(created)),
         finished_at: (state != UpdateState::Running).then_some(now),
         failure: failure.clone(),
         steps: steps(&before.steps, recorded),
-        progress: if state == UpdateState::Succeeded { Vec::new() } else { progress(recorded) },
+        progress: if is_over { Vec::new() } else { progress(recorded) },
         attempts: recorded.attempts.to_vec(),
         conditions: condition::dated(
             &before.conditions,
@@ -57,6 +65,15 @@ pub(super) fn status(
             recorded.input.now,
         ),
     }
+}
+
+/// What an update that has ended waits for: what it waited for then, unless it has failed and somebody wants it to be given up.
+/// They are told how that goes, and nothing of it is left when they change their mind.
+fn answered(before: &ClusterUpdateStatus, recorded: &Recorded<'_>) -> Vec<WaitingFor> {
+    let order = recorded.input.inventory.orders.abort.as_ref();
+    let was_answered = || before.waiting_for.iter().any(|waiting| waiting.reason.starts_with("Abort"));
+    let is_asked = before.state == Some(UpdateState::Failed) && (order.is_some() || was_answered());
+    if is_asked { waits(recorded) } else { before.waiting_for.clone() }
 }
 
 /// When each pool that is not at rest last moved. What was observed has it from the last record, unless it has moved since.
@@ -102,6 +119,7 @@ fn conditions(state: UpdateState, failure: Option<&str>, recorded: &Recorded<'_>
         let blocked = stage.blocked.first();
         let why = blocked.map(|blocked| (blocked.reason(), blocked.to_string()));
         match (stage.state, why) {
+            _ if state == UpdateState::Aborted => condition::of(type_, ConditionStatus::False, None, ("Aborted", "")),
             (StageState::Done, _) => condition::of(type_, ConditionStatus::True, None, ("Done", "")),
             (_, Some((reason, message))) => condition::of(type_, ConditionStatus::False, None, (reason, &message)),
             (_, None) => condition::of(type_, ConditionStatus::False, None, ("Progressing", "")),

@@ -68,6 +68,19 @@ fn missing_secret(recorded: &Recorded<'_>) -> Option<WaitingFor> {
     })
 }
 
+/// That the image of the release is not what it was. Nothing waits for it.
+pub(super) fn missing_image(recorded: &Recorded<'_>) -> Option<WaitingFor> {
+    let (image, release) = (&recorded.input.inventory.releases.image, &recorded.input.target.release);
+    let (reason, message) = image.reason().zip(image.told(release))?;
+    Some(WaitingFor {
+        reason: reason.to_owned(),
+        object: format!("VirtualMachineImage/{}", release.image().map(AsRef::as_ref).unwrap_or_default()),
+        message,
+        way_out: image.way_out().map(str::to_owned),
+        ..WaitingFor::default()
+    })
+}
+
 /// Since when an objection or a failure is waited out: since the look that first recorded it, where an update remembers that.
 /// What gates say is dated by whoever planned.
 fn since(recorded: &Recorded<'_>, reason: &str, object: &str) -> Option<String> {

@@ -17,6 +17,26 @@ pub enum Command {
     /// Runs in the pods of the Job that updates a cluster. A run that failed or was killed is carried on by running it again
     /// with the same id.
     Upgrade(Arguments),
+    /// Give an update up, while no machine has been replaced
+    ///
+    /// Deletes the machine that has come, and makes the cluster what it was: the version is the one that it had. Runs in the
+    /// pods of a Job of its own, when the Job that updates the cluster is gone.
+    Abort(Arguments),
+}
+
+impl Command {
+    /// Reads a whole command, program and verbs included: what a container is told to run.
+    pub fn parse(command: &[String]) -> Result<Self, clap::Error> {
+        let Program::ControlPlane(command) = Program::try_parse_from(command)?;
+        Ok(command)
+    }
+
+    /// What it is told.
+    pub fn arguments(&self) -> &Arguments {
+        match self {
+            Self::Upgrade(arguments) | Self::Abort(arguments) => arguments,
+        }
+    }
 }
 
 /// What the program is told.
@@ -49,10 +69,9 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Reads a whole command, program and verbs included: what a container is told to run.
+    /// What a whole command says, whichever its verb is.
     pub fn parse(command: &[String]) -> Result<Self, clap::Error> {
-        let Program::ControlPlane(Command::Upgrade(arguments)) = Program::try_parse_from(command)?;
-        Ok(arguments)
+        Command::parse(command).map(|command| command.arguments().clone())
     }
 }
 

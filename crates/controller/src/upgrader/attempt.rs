@@ -12,7 +12,7 @@ use windlass_api::name::{ClusterSecret, NamespacedName};
 use windlass_plan::roll::HandsOff;
 
 use super::wait::Patience;
-use super::{Arguments, Error, UpgraderAccess};
+use super::{Arguments, Errand, Error, UpgraderAccess};
 use crate::access::WorkloadCluster;
 use crate::observe::management;
 
@@ -23,6 +23,8 @@ const KUBECONFIG_KEY: &str = "value";
 pub struct Attempt<'a> {
     /// What it was told.
     pub arguments: &'a Arguments,
+    /// What it is for.
+    pub errand: Errand,
     /// What it was given.
     pub access: &'a UpgraderAccess,
     /// The cluster, as `namespace/name`.
@@ -41,6 +43,7 @@ impl<'a> Attempt<'a> {
     pub async fn begin(
         access: &'a UpgraderAccess,
         arguments: &'a Arguments,
+        errand: Errand,
     ) -> Result<(Self, Option<HandsOff>), Error> {
         let cluster = NamespacedName {
             namespace: arguments.cluster_namespace.clone(),
@@ -57,7 +60,7 @@ impl<'a> Attempt<'a> {
             || Error::Unusable { kind: "Cluster", name: cluster.to_string(), why: "it has no uid".to_owned() };
         let owner = live.owner_ref(&()).ok_or_else(unusable)?;
         let workload = patience.retry(|| connect(access, arguments, &cluster)).await?;
-        Ok((Self { arguments, access, cluster, owner, wish, workload }, hands_off))
+        Ok((Self { arguments, errand, access, cluster, owner, wish, workload }, hands_off))
     }
 
     /// Why the cluster may not be touched by now, if so.

@@ -99,6 +99,12 @@ pub enum Error {
         /// Why it must stay.
         why: String,
     },
+    /// It is too late to give up.
+    #[error("the update cannot be given up any more: {why}")]
+    Irrevocable {
+        /// Why not.
+        why: String,
+    },
     /// Something does not keep still.
     #[error("{step}: it is never in the state that was seen a moment before")]
     Restless {
@@ -114,6 +120,18 @@ pub enum Error {
         name: String,
         /// What it is needed for.
         why: &'static str,
+    },
+    /// Kubelets of new machines would find no configuration, and there is none to copy. Within a minor the first of the two is
+    /// the one that was lost; on the way to another, the second.
+    #[error(
+        "there is no ConfigMap {wanted}, which kubelets of new machines read, and no {previous} to copy it from: bring back the \
+         one that the cluster had"
+    )]
+    NoKubeletConfig {
+        /// The one of the minor that machines are to have.
+        wanted: String,
+        /// The one of the minor before.
+        previous: String,
     },
     /// What is in an object cannot be used.
     #[error("the {kind} {name} cannot be used: {why}")]
@@ -188,6 +206,7 @@ impl Error {
             Failure::SharedBase { first, second, base } => {
                 Self::SharedBase { first: first.to_string(), second: second.to_string(), base: base.to_string() }
             }
+            Failure::Irrevocable { why } => Self::Irrevocable { why: why.to_string() },
             Failure::CertificateMissing { secret } => {
                 Self::without_certificate(secret.object_name(&attempt.cluster).as_str())
             }

@@ -3,7 +3,7 @@
 //! Whoever executes makes no choices. Where something is not as it was when the step was decided, nothing is done, and the
 //! next look tells what is.
 
-use windlass_plan::roll::RollStep;
+use windlass_plan::roll::{Preparation, RollStep};
 
 use super::attempt::Attempt;
 use super::observe::Sight;
@@ -60,6 +60,14 @@ pub async fn step(attempt: &Attempt<'_>, sight: &mut Sight<'_>, step: &RollStep)
                 None => sight.machines_changed(),
             }
             sight.made(name);
+        }
+        RollStep::DeletePart { machine, part } => {
+            let state = replacement::delete(attempt, machine, *part).await?;
+            sight.deleted(machine, *part, state);
+        }
+        RollStep::RestoreKubeadmConfig => {
+            prepare::prepare(attempt, Preparation::KubeadmConfig).await?;
+            sight.did_prepare(Preparation::KubeadmConfig);
         }
         RollStep::MoveLeader { to } => {
             let moved = attempt.workload.etcd.move_leader(*to).await;

@@ -19,12 +19,12 @@ use windlass_api::kind::cluster_api::Machine as LiveMachine;
 use windlass_api::kind::condition;
 use windlass_api::name::{ClusterSecret, MachineName, NodeName};
 use windlass_plan::inventory::{EtcdMember, Machine, MachineState};
-use windlass_plan::roll::{self, HandsOff, Observed, Ownership, PartState, Parts, Preparation};
+use windlass_plan::roll::{self, HandsOff, Observed, Ownership, Part, PartState, Parts, Preparation};
 
 use super::attempt::Attempt;
 use super::health::Joined;
 use super::prepare::{certificates, kubeadm, kubelet};
-use super::{Error, health};
+use super::{Errand, Error, health, replacement};
 use crate::observe::{Gaps, management, workload};
 
 /// What a run has seen. What is `None` has to be read.
@@ -35,8 +35,10 @@ pub struct Sight<'a> {
     etcd: Option<Result<Vec<EtcdMember>, String>>,
     certificates: Option<BTreeMap<ClusterSecret, Ownership>>,
     prepared: Option<Prepared>,
-    /// What creations have told.
+    /// What creations have told, and for whoever gives up all that there is.
     parts: BTreeMap<MachineName, Parts>,
+    /// It was looked at what there is.
+    parts_seen: bool,
 }
 
 /// Whether the cluster may be touched.
@@ -100,6 +102,7 @@ impl<'a> Sight<'a> {
             certificates: None,
             prepared: None,
             parts: BTreeMap::new(),
+            parts_seen: false,
         }
     }
 
@@ -145,6 +148,14 @@ impl<'a> Sight<'a> {
             }
             self.prepared = Some(Prepared { unprepared, endpoints: record.endpoints });
         }
+        if attempt.errand == Errand::Abort && !self.parts_seen {
+            let machines = self.machines.as_ref().map(|machines| machines.judged.as_slice()).unwrap_or_default();
+            for name in roll::replacement_names(machines, attempt.arguments.upgrade_id) {
+                let parts = attempt.patience().retry(|| replacement::look(attempt, &name)).await?;
+                self.parts.insert(name, parts);
+            }
+            self.parts_seen = true;
+        }
         if self.etcd.is_none() {
             let members = attempt.workload.etcd.members().await;
             let members = members.map(|members| members.into_iter().map(workload::member).collect());
@@ -186,6 +197,7 @@ impl<'a> Sight<'a> {
         self.touch = None;
         self.machines = None;
         self.etcd = None;
+        self.parts_seen = false;
         // What was on the way out may be gone: creating tells.
         self.parts
             .retain(|_, parts| parts.infrastructure != PartState::Leaving && parts.configuration != PartState::Leaving);
@@ -218,6 +230,7 @@ impl<'a> Sight<'a> {
     /// A machine is gone.
     pub fn gone(&mut self) {
         self.machines = None;
+        self.parts_seen = false;
         self.prepared = None;
     }
 
@@ -253,6 +266,17 @@ impl<'a> Sight<'a> {
     /// What there is under the name of a replacement.
     pub fn parts(&mut self, name: &MachineName) -> &mut Parts {
         self.parts.entry(name.clone()).or_insert(Parts::NONE)
+    }
+
+    /// Something that a machine was to be made from is like this after it was deleted.
+    pub fn deleted(&mut self, name: &MachineName, part: Part, state: PartState) {
+        let parts = self.parts(name);
+        match part {
+            Part::Infrastructure => parts.infrastructure = state,
+            Part::Configuration => parts.configuration = state,
+            // The parts of a machine are what it is made from.
+            Part::Machine => {}
+        }
     }
 
     /// A replacement has its Machine: what it is made from is no longer of interest.

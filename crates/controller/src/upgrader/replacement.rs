@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use json_patch::Patch;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{ApiResource, DynamicObject, ObjectMeta};
+use kube::api::{ApiResource, DeleteParams, DynamicObject, ObjectMeta, Preconditions};
 use kube::core::TypeMeta;
 use kube::{Api, Resource, ResourceExt};
 use serde_json::{Map, Value, json};
@@ -16,7 +16,7 @@ use windlass_api::kind::cluster_api::Machine;
 use windlass_api::kind::wcp::WCPMachine;
 use windlass_api::label;
 use windlass_api::name::MachineName;
-use windlass_plan::roll::{Part, PartState};
+use windlass_plan::roll::{Part, PartState, Parts};
 
 use super::attempt::Attempt;
 use super::{Error, mark, wait, write};
@@ -93,6 +93,39 @@ pub async fn create_machine(attempt: &Attempt<'_>, place: &Place) -> Result<Opti
         }),
         Created::Leaving => Ok(None),
         Created::Foreign(why) => Err(Error::NotOurs { kind, name, why }),
+    }
+}
+
+/// What there is under the name of a replacement.
+pub async fn look(attempt: &Attempt<'_>, name: &MachineName) -> Result<Parts, Error> {
+    let infrastructure = Objects::of::<WCPMachine>(attempt, Part::Infrastructure).find(attempt, name).await?;
+    let configuration = Objects::of::<KubeadmConfig>(attempt, Part::Configuration).find(attempt, name).await?;
+    Ok(Parts { infrastructure: state(infrastructure), configuration: state(configuration) })
+}
+
+fn state(found: Option<Created>) -> PartState {
+    found.map_or(PartState::Absent, Created::state)
+}
+
+/// Deletes what a machine was to be made from, and tells what there is then.
+pub async fn delete(attempt: &Attempt<'_>, name: &MachineName, part: Part) -> Result<PartState, Error> {
+    let objects = match part {
+        Part::Infrastructure => Objects::of::<WCPMachine>(attempt, part),
+        Part::Configuration => Objects::of::<KubeadmConfig>(attempt, part),
+        Part::Machine => return Ok(PartState::Absent),
+    };
+    let object = match objects.find(attempt, name).await? {
+        Some(Created::Ours(object)) => object,
+        other => return Ok(state(other)),
+    };
+    let seen = Preconditions { uid: object.uid(), resource_version: object.resource_version() };
+    let params = DeleteParams { preconditions: Some(seen), ..DeleteParams::default() };
+    match objects.api.delete(name.as_str(), &params).await {
+        Ok(_) => Ok(PartState::Leaving),
+        Err(error) if write::is_not_found(&error) => Ok(PartState::Absent),
+        // Something has changed: the next look tells what.
+        Err(error) if write::is_conflict(&error) => Ok(PartState::Leaving),
+        Err(error) => Err(Error::api(format!("delete the {} {name}", objects.kind))(error)),
     }
 }
 
@@ -180,13 +213,18 @@ impl Objects {
             Err(error) => return Err(Error::api(doing())(error)),
         }
         // It may be gone by now. Then it was on the way out.
-        let found = self.api.get_opt(place.name.as_str()).await.map_err(Error::api(doing()))?;
-        let Some(found) = found else { return Ok(Created::Leaving) };
-        Ok(match foreign(attempt, &found) {
+        Ok(self.find(attempt, &place.name).await?.unwrap_or(Created::Leaving))
+    }
+
+    /// What has a name.
+    async fn find(&self, attempt: &Attempt<'_>, name: &MachineName) -> Result<Option<Created>, Error> {
+        let found = self.api.get_opt(name.as_str()).await;
+        let found = found.map_err(Error::api(format!("read the {} {name}", self.kind)))?;
+        Ok(found.map(|found| match foreign(attempt, &found) {
             Some(why) => Created::Foreign(why),
             None if is_leaving(self.kind, &found) => Created::Leaving,
             None => Created::Ours(Box::new(found)),
-        })
+        }))
     }
 }
 

@@ -5,6 +5,7 @@
 mod admission;
 mod cluster;
 mod execute;
+mod kept;
 mod metrics;
 mod recovery;
 mod upgrader;

@@ -1,5 +1,6 @@
 //! The program that replaces a control plane, in a World.
 
+mod abort;
 mod cluster;
 mod seam;
 

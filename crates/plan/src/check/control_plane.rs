@@ -2,7 +2,7 @@
 
 use windlass_api::name::{ClusterSecret, NameLimit, replacement_name};
 
-use super::{Finding, finding, joins, of_kind};
+use super::{Finding, finding, joins, of_kind, replaces};
 use crate::gate::Gate;
 use crate::inventory::{Inventory, JobState, Machine, MachineState};
 use crate::planner::{Planned, PlanningInput};
@@ -33,7 +33,7 @@ pub(super) fn one_machine_at_a_time(input: &PlanningInput, planned: &Planned) ->
         findings.extend(other.map(|message| finding(input, Gate::OneMachineAtATime, "C1", step, message)));
     }
     let foreign = control_plane.machines.iter().filter(is_moving).find(|it| !is_of_update(&input.inventory, it));
-    for step in of_kind(planned, "Job") {
+    for step in of_kind(planned, "Job").filter(|step| replaces(step)) {
         let message = foreign.map(|machine| format!("{} is on its way in or out", machine.name));
         findings.extend(message.map(|message| finding(input, Gate::OneMachineAtATime, "C1", step, message)));
     }
@@ -64,5 +64,6 @@ pub(super) fn certificates_before_machines(input: &PlanningInput, planned: &Plan
     }
     let makers = ["Machine", "MachineDeployment", "Job"].into_iter().flat_map(|kind| of_kind(planned, kind));
     let message = || format!("there is no certificate for {}", missing.join(", "));
+    let makers = makers.filter(|step| step.action.kind() != "Job" || replaces(step));
     makers.map(|step| finding(input, Gate::CertificatesPresent, "C9", step, message())).collect()
 }

@@ -9,12 +9,12 @@ use windlass_api::name::Uid;
 use windlass_api::version::MinorVersion;
 
 use super::version::version_written;
-use super::{Finding, fatal, finding, managing, written};
+use super::{Finding, fatal, finding, managing, release, replaces, written};
 use crate::gate::Gate;
 use crate::inventory::{AddonObject, Inventory, Node, Reachable};
 use crate::planner::{Planned, PlanningInput};
 use crate::release::Release;
-use crate::step::{Action, Place, Step};
+use crate::step::{Action, Place, Revision, Step};
 use crate::target::Target;
 
 /// D1, D8: the Job is created, and a control plane that Cluster API rolls gets another version, only when every package is at
@@ -24,7 +24,7 @@ pub(super) fn packages_before_control_plane(input: &PlanningInput, planned: &Pla
     let kubeadm = inventory.control_plane.kubeadm.as_ref().map(|kubeadm| &kubeadm.version);
     let topology = inventory.topology.as_ref().map(|topology| &topology.version);
     let is_raised = |step: &&Step| match step.action.kind() {
-        "Job" => true,
+        "Job" => replaces(step),
         "KubeadmControlPlane" => kubeadm.is_some() && version_written(step).as_ref() != kubeadm,
         "Cluster" => topology.is_some() && version_written(step).as_ref() != topology,
         _ => false,
@@ -61,7 +61,13 @@ pub(super) fn pods_start_where_their_images_are(_: &PlanningInput, planned: &Pla
 /// D10: what is deleted is ours, in the state that was seen, and for nodes that are no more, or on record and of no use to any.
 pub(super) fn only_ours_is_deleted(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
     let is_ours = |step: &Step| {
-        let Action::Delete { name, expect, .. } = &step.action else { return true };
+        let Action::Delete { kind, name, expect, .. } = &step.action else { return true };
+        if kind == "Job" && step.place == Place::Management {
+            return is_job_to_stop(input, name, expect) || is_job_of_the_past(input, name, expect);
+        }
+        if kind == "ConfigMap" && step.place == Place::Management {
+            return release::is_of_the_past(input, name, expect);
+        }
         let Some(workload) = input.inventory.reachable() else { return false };
         let is_it = |found: &&AddonObject| found.revision == *expect && found.live["metadata"]["name"] == name.as_str();
         let seen = workload.addons.values().flatten().find(is_it);
@@ -108,6 +114,24 @@ fn dropped(target: &Target, workload: &Reachable<'_>) -> Option<String> {
     let found = ours.find(|found| is_dropped(&target.release, &found.live))?;
     let name = found.live.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
     Some(format!("{name} is of a kind that the release has no more"))
+}
+
+/// Whether a Job is that of the update which somebody wants to be given up, as it was seen.
+fn is_job_to_stop(input: &PlanningInput, name: &str, expect: &Revision) -> bool {
+    let inventory = &input.inventory;
+    let seen = inventory.orders.abort.as_ref().and_then(|order| order.upgrading.as_ref());
+    let of_update = inventory.update.as_ref().is_some_and(|update| update.id.job_name().as_str() == name);
+    of_update && seen == Some(expect)
+}
+
+/// Whether a Job was seen as one of an earlier update, and is none of this one.
+fn is_job_of_the_past(input: &PlanningInput, name: &str, expect: &Revision) -> bool {
+    let inventory = &input.inventory;
+    let current = inventory.update.as_ref().is_some_and(|update| {
+        [update.id.job_name(), update.id.abort_job_name()].iter().any(|current| current.as_str() == name)
+    });
+    let mut earlier = inventory.control_plane.earlier_jobs.iter();
+    !current && earlier.any(|job| job.name.as_str() == name && job.revision == *expect)
 }
 
 /// What is wrong with the packages of the target; `None` if nothing is. Those of others are theirs.

@@ -27,6 +27,8 @@ pub fn roll(input: &RollInput, step: &RollStep) -> Vec<Finding> {
         RollStep::MoveLeader { to } => opinion.leader(*to),
         RollStep::RemoveMember { id } => opinion.removal(*id),
         RollStep::DeleteMachine { machine, .. } => opinion.deletion(machine),
+        RollStep::DeletePart { machine, .. } => opinion.part(machine),
+        RollStep::RestoreKubeadmConfig => opinion.restoration(),
     }
     opinion.findings
 }
@@ -88,6 +90,19 @@ impl<'a> Opinion<'a> {
         let needed = self.machines().iter().any(|machine| is_old(&machine));
         let early = preparation == Preparation::KubeadmConfig && !needed;
         self.demand(!early, None, "C11", "kubeadm-config", "no machine is to be made with it");
+    }
+
+    /// C3: what a machine runs on is not taken from it.
+    fn part(&mut self, name: &MachineName) {
+        let in_use = self.machines().iter().any(|machine| machine.name == *name);
+        self.demand(!in_use, None, "C3", name.as_str(), "a machine is made from it");
+    }
+
+    /// C11: kubeadm's configuration is what the machines have that are there.
+    fn restoration(&mut self) {
+        let is_new = |machine: &Machine| self.successor(machine) == machine.name;
+        let early = self.machines().iter().any(is_new);
+        self.demand(!early, None, "C11", "kubeadm-config", "a machine was made with the new one");
     }
 
     /// E13, and E9: what is not known, or warned of, is not changed.

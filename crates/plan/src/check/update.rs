@@ -4,7 +4,7 @@ use jiff::SignedDuration;
 use windlass_api::label;
 use windlass_api::name::PoolName;
 
-use super::{Finding, fatal, finding, of_kind, severity, written};
+use super::{Finding, fatal, finding, of_kind, release, replaces, severity, written};
 use crate::gate::Gate;
 use crate::inventory::{JobState, Machine, Pool, UpdateRecordState};
 use crate::planner::{Planned, PlanningInput, Record};
@@ -18,7 +18,10 @@ const STANDSTILL_MAX: SignedDuration = SignedDuration::from_hours(1);
 
 /// C4: a Job belongs to the one update that is on record, and nothing is written before the record is.
 pub(super) fn recorded_update_only(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
-    let running = input.inventory.update.as_ref().filter(|record| record.state == UpdateRecordState::Running);
+    // One that failed is at work again when somebody wants it to be given up.
+    let ordered = input.inventory.orders.abort.is_some();
+    let works = |state| state == UpdateRecordState::Running || ordered && state == UpdateRecordState::Failed;
+    let running = input.inventory.update.as_ref().filter(|record| works(record.state));
     let complain = |step: &Step| {
         let id = written(step)?["metadata"]["labels"][label::UPDATE_ID.name].as_str();
         match running {
@@ -30,7 +33,7 @@ pub(super) fn recorded_update_only(input: &PlanningInput, planned: &Planned) -> 
     let mut findings: Vec<Finding> = of_kind(planned, "Job").filter_map(complain).collect();
     if matches!(planned.record, Some(Record::Begin { .. } | Record::Resumed)) {
         let early = |step: &Step| fatal("C4", step, "it would be written before the update is on record".to_owned());
-        findings.extend(planned.steps.iter().map(early));
+        findings.extend(planned.steps.iter().filter(|step| !release::keeps(input, step)).map(early));
     }
     findings
 }
@@ -40,9 +43,18 @@ pub(super) fn marked_by_one_update(input: &PlanningInput, planned: &Planned) -> 
     let ours = input.inventory.update.as_ref().map(|record| record.id);
     let machines = &input.inventory.control_plane.machines;
     let marked = machines.iter().find(|machine| machine.update.is_some() && machine.update != ours);
-    let Some(machine) = marked else { return Vec::new() };
-    let message = || format!("{} carries the mark of another update", machine.name);
-    of_kind(planned, "Job").map(|step| finding(input, Gate::OneAttempt, "C4", step, message())).collect()
+    let version = &input.target.release.kubernetes;
+    let made_by_ours = |machine: &&Machine| ours.is_some_and(|ours| machine.is_made_by(ours));
+    let elsewhere = machines.iter().filter(made_by_ours).find(|machine| machine.version != *version);
+    let complain = |step: &Step| {
+        let message = match (marked, elsewhere.filter(|_| replaces(step))) {
+            (Some(machine), _) => format!("{} carries the mark of another update", machine.name),
+            (None, Some(machine)) => format!("{} was made for {}", machine.name, machine.version),
+            (None, None) => return None,
+        };
+        Some(finding(input, Gate::OneAttempt, "C4", step, message))
+    };
+    of_kind(planned, "Job").filter(|step| written(step).is_some()).filter_map(complain).collect()
 }
 
 /// C5: after a failure no machine is touched until somebody has acted.
@@ -51,7 +63,10 @@ pub(super) fn nothing_after_failure(input: &PlanningInput, planned: &Planned) ->
     let job = input.inventory.control_plane.job.as_ref();
     let failed = job.filter(|job| matches!(job.state, JobState::Failed { .. })).map(|job| job.name.to_string());
     let stuck = stuck_pool(input).map(|pool| format!("the pool {pool}"));
-    for step in planned.steps.iter().filter(|step| step.stage != Stage::Packages) {
+    // To give up is to act.
+    let is_ordered = input.inventory.orders.abort.is_some();
+    let acts = |step: &Step| is_ordered && step.action.kind() == "Job" && !replaces(step);
+    for step in planned.steps.iter().filter(|step| step.stage != Stage::Packages && !acts(step)) {
         let complain = |gate, who: &String| {
             finding(input, gate, "C5", step, format!("{who} gave up, and nobody has looked at it"))
         };
@@ -130,7 +145,9 @@ pub(super) fn somebody_asked_for_it(input: &PlanningInput, planned: &Planned) ->
             || other(field("storageClass"), wanted.machines.storage_class.as_str())
             || told.is_none_or(|told| !told.to_string().contains(&label))
     };
-    if inventory.control_plane.machines.iter().any(machine) || target.pools.iter().any(pool) {
+    let (says, said) = (target.original_digest(), inventory.releases.in_use.as_deref());
+    let says_else = says.is_some() && said.is_some() && says != said;
+    if says_else || inventory.control_plane.machines.iter().any(machine) || target.pools.iter().any(pool) {
         return Vec::new();
     }
     vec![Finding {

@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_api::label;
 use windlass_api::version::KubernetesVersion;
 
-use super::{Finding, finding, joins, of_kind, severity, written};
+use super::{Finding, finding, joins, of_kind, replaces, severity, written};
 use crate::gate::Gate;
 use crate::planner::{Planned, PlanningInput, Record};
 use crate::step::Step;
@@ -156,5 +156,8 @@ pub(super) fn etcd_goes_up_by_one_minor(input: &PlanningInput, planned: &Planned
         (!fits).then(|| format!("etcd cannot go from {at:?}, which {} has, to {to:?}", member.name))
     });
     let Some(message) = wrong else { return Vec::new() };
-    of_kind(planned, "Job").map(|step| finding(input, Gate::EtcdStep, "V10", step, message.clone())).collect()
+    of_kind(planned, "Job")
+        .filter(|step| replaces(step))
+        .map(|step| finding(input, Gate::EtcdStep, "V10", step, message.clone()))
+        .collect()
 }

@@ -34,6 +34,8 @@ pub enum Blocked {
     },
     /// The Job of an update used up its attempts.
     ControlPlaneUpdateFailed {
+        /// The cluster.
+        cluster: ClusterName,
         /// The Job.
         job: ObjectName,
         /// What it said.
@@ -281,6 +283,15 @@ pub enum Blocked {
         /// Whose.
         theirs: UpdateId,
     },
+    /// A machine of the update that was taken over was made for another version than this one leads to.
+    AttemptOfAnotherVersion {
+        /// Which.
+        machine: MachineName,
+        /// The version that it was made for.
+        made: KubernetesVersion,
+        /// The update that made it.
+        by: UpdateId,
+    },
     /// What the running update leads to is not what was agreed on when it began.
     Retargeted {
         /// The record of the update.
@@ -315,8 +326,34 @@ pub enum Blocked {
         digest: String,
         /// The first thing that is decided otherwise.
         first: String,
-        /// How many fields of how many objects differ.
+        /// How many things are.
         changes: usize,
+        /// Whose machines would be replaced.
+        roles: Vec<String>,
+    },
+    /// The update is being given up.
+    Aborting {
+        /// The record of the update.
+        update: ObjectName,
+    },
+    /// The Job that gives an update up used up its attempts.
+    AbortFailed {
+        /// The Job.
+        job: ObjectName,
+        /// What it said.
+        message: String,
+    },
+    /// Somebody wants the update to be given up, and it cannot be any more.
+    AbortTooLate {
+        /// The record of the update.
+        update: ObjectName,
+        /// Why not.
+        why: String,
+    },
+    /// The update to what the cluster is asked to be was given up.
+    Aborted {
+        /// The record of the update.
+        update: ObjectName,
     },
 }
 

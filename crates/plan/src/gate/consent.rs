@@ -27,21 +27,34 @@ pub fn consent(target: &Target, inventory: &Inventory) -> Option<Blocked> {
     let digest = digest(&replacing);
     let agreed = inventory.consent.as_ref() == Some(&digest);
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
-    let shown = format!("{} {} {} -> {}", first.role, first.field, value(&first.from), value(&first.to));
+    let shown = format!("{} {} -> {}", first.field, value(&first.from), value(&first.to));
     (!agreed).then(|| Blocked::ConsentNeeded {
         cluster: target.cluster.name.clone(),
         digest,
         first: shown,
-        changes: replacing.len(),
+        changes: decisions(&replacing).len(),
+        roles: roles(&replacing),
     })
+}
+
+/// Whose machines they are, in the order in which changes come.
+fn roles(replacing: &[FieldChange]) -> Vec<String> {
+    let mut roles: Vec<String> = replacing.iter().map(|change| change.role.clone()).collect();
+    roles.dedup();
+    roles
 }
 
 /// What is agreed to: fields and what they would be, on whichever machine. The same for all clusters that lack the same.
 fn digest(replacing: &[FieldChange]) -> String {
-    let mut decided: Vec<(&str, &str, Option<&str>)> =
+    let decided: Vec<Value> = decisions(replacing).into_iter().map(|decision| json!(decision)).collect();
+    digest::of(&decided.into())
+}
+
+/// What is decided otherwise, once each: of which kind of object, which field, and what it would be.
+fn decisions(replacing: &[FieldChange]) -> Vec<(&str, &str, Option<&str>)> {
+    let mut decided: Vec<_> =
         replacing.iter().map(|change| (change.kind.as_str(), change.field.as_str(), change.to.as_deref())).collect();
     decided.sort_unstable();
     decided.dedup();
-    let decided: Vec<Value> = decided.into_iter().map(|decision| json!(decision)).collect();
-    digest::of(&decided.into())
+    decided
 }

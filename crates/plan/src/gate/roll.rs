@@ -22,7 +22,9 @@ pub fn roll_step(input: &RollInput, step: &RollStep) -> Option<Blocked> {
         | RollStep::Prepare { .. }
         | RollStep::ForgetEndpoint { .. }
         | RollStep::Mark { .. }
-        | RollStep::Unmark { .. } => None,
+        | RollStep::Unmark { .. }
+        | RollStep::DeletePart { .. }
+        | RollStep::RestoreKubeadmConfig => None,
         RollStep::CreateInfrastructure { .. }
         | RollStep::CreateConfiguration { .. }
         | RollStep::CreateMachine { .. } => with_members(input, |members| creation(input, members)),

@@ -1,12 +1,12 @@
 //! The question that a plan answers: where the cluster is on which course.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use windlass_api::kind::cluster_update::UpdateEnd;
 use windlass_api::name::{Uid, UpdateId};
 
-use super::{PlanningInput, control_plane, kubeadm_control_plane, observed, role, topology, workers};
+use super::{PlanningInput, abort, control_plane, kubeadm_control_plane, observed, release, role, topology, workers};
 use crate::change::{self, Effect};
 use crate::envelope::Envelope;
 use crate::gate::{self, Blocked, Gate, Gates};
@@ -32,7 +32,7 @@ pub(crate) struct Case<'a> {
     pub forbidden: Vec<Blocked>,
     /// What keeps every machine of the cluster as it is, whatever the stage.
     pub held: Vec<Blocked>,
-    /// Why an update does not begin that nobody has asked for.
+    /// Why an update does not begin: nobody has asked for it, or it was given up.
     pub pending: Option<Blocked>,
 }
 
@@ -54,6 +54,10 @@ pub(crate) enum Course {
     Pending,
     /// An update failed, and nobody has said yet that it should be tried again.
     Failed,
+    /// An update is being given up.
+    Aborting,
+    /// An update was given up, and what it was for is not begun again by itself.
+    GivenUp,
 }
 
 impl<'a> Case<'a> {
@@ -63,18 +67,23 @@ impl<'a> Case<'a> {
         let last = inventory.update.as_ref();
         let scope = Scope { target, update: last.map_or(creation, |record| record.id) };
         let (course, pending) = match course(&scope, inventory, *now) {
-            Course::Begin { ordinal } => match gates.ask(Gate::Consent, || gate::consent(target, inventory)) {
-                Some(pending) => (Course::Pending, Some(pending)),
-                None => (Course::Begin { ordinal }, None),
-            },
+            course @ (Course::Begin { .. } | Course::GivenUp) => {
+                match gates.ask(Gate::Consent, || gate::consent(target, inventory)) {
+                    Some(pending) => (Course::Pending, Some(pending)),
+                    None => (course, None),
+                }
+            }
             course => (course, None),
         };
+        let pending = pending.or_else(|| given_up(target, inventory));
         let (update, from) = match (course, last) {
             (Course::Begin { ordinal }, _) => {
                 let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
                 (UpdateId::new(&target.cluster.uid, ordinal), from)
             }
-            (Course::Running | Course::Failed | Course::Resume, Some(record)) => (record.id, Some(record.from.clone())),
+            (Course::Running | Course::Failed | Course::Resume | Course::Aborting, Some(record)) => {
+                (record.id, Some(record.from.clone()))
+            }
             _ => (scope.update, observed::end(target.drive, inventory)),
         };
         let envelope = Envelope::of(target, from.as_ref());
@@ -132,13 +141,16 @@ impl<'a> Case<'a> {
 
     /// The refusals of the gates that hold every machine of the cluster, and of the rule that nobody can switch off.
     fn holds(&self) -> Vec<Blocked> {
-        let failed = self.gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(self.inventory));
+        let name = &self.target.cluster.name;
+        let failed =
+            self.gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(name, self.inventory));
         let failed = failed.filter(|blocked| matches!(blocked, Blocked::ControlPlaneUpdateFailed { .. }));
         let more = [
             self.gates.ask(Gate::NoGaps, || gate::no_gaps(self.inventory)),
             self.too_large(),
             failed,
             self.gates.ask(Gate::PoolMoves, || gate::pool_moves(self.inventory, self.now)),
+            given_up(self.target, self.inventory).filter(|_| self.course == Course::GivenUp),
         ];
         self.forbidden.iter().cloned().chain(more.into_iter().flatten()).collect()
     }
@@ -210,7 +222,7 @@ fn differs(scope: &Scope<'_>, inventory: &Inventory) -> bool {
 }
 
 fn course(scope: &Scope<'_>, inventory: &Inventory, now: Timestamp) -> Course {
-    let differs = differs(scope, inventory);
+    let differs = differs(scope, inventory) || release::differs(scope, inventory);
     let Some(last) = &inventory.update else {
         return if differs { Course::Begin { ordinal: 1 } } else { Course::Steady };
     };
@@ -219,7 +231,13 @@ fn course(scope: &Scope<'_>, inventory: &Inventory, now: Timestamp) -> Course {
     // Of the two, the pool may move again by itself.
     let gave_up = job.is_some_and(|job| matches!(job.state, JobState::Failed { .. }))
         || inventory.pools.values().any(|pool| gate::gave_up(pool, now).is_some());
+    let is_ordered = inventory.orders.abort.is_some();
+    let can_be_given_up = || is_ordered && abort::too_late(scope, inventory, last).is_none();
     match last.state {
+        UpdateRecordState::Running | UpdateRecordState::Failed if can_be_given_up() => Course::Aborting,
+        UpdateRecordState::Aborted if !differs => Course::Steady,
+        UpdateRecordState::Aborted if given_up(scope.target, inventory).is_some() => Course::GivenUp,
+        UpdateRecordState::Aborted => next,
         UpdateRecordState::Running => Course::Running,
         UpdateRecordState::Failed if gave_up => Course::Failed,
         // Also where nothing differs any more: an update ends with its success, and not by being forgotten. A target that is
@@ -242,6 +260,19 @@ fn with_outdated(mut end: UpdateEnd, target: &Target, inventory: &Inventory) -> 
     let outdated: BTreeSet<String> = replaced.filter(|role| !foreseen.contains(role)).collect();
     end.outdated = outdated.into_iter().collect();
     end
+}
+
+/// That the cluster is still asked to be what somebody had given up, and kept as it was.
+fn given_up(target: &Target, inventory: &Inventory) -> Option<Blocked> {
+    inventory.orders.abort.as_ref()?;
+    let record = inventory.update.as_ref().filter(|record| record.state == UpdateRecordState::Aborted)?;
+    is_back(target, record).then(|| Blocked::Aborted { update: record.name.clone() })
+}
+
+/// Whether a target is what the cluster was when an update began, but for what Windlass decides.
+fn is_back(target: &Target, record: &UpdateRecord) -> bool {
+    let without = |end: UpdateEnd| UpdateEnd { outdated: Vec::new(), defaults: BTreeMap::new(), release: None, ..end };
+    without(target.end()) == without(record.from.clone())
 }
 
 fn is_same_update(target: &Target, record: &UpdateRecord) -> bool {

@@ -52,7 +52,7 @@ fn asked(from: &UpdateEnd, to: &UpdateEnd, changes: &[&FieldChange]) -> Vec<Stri
     }
     // The version comes with another image; only where it does not is the image worth a word.
     if from.distribution == to.distribution {
-        items.extend(of_release(changes));
+        items.extend(of_release(changes).or_else(|| of_words(from, to)));
     }
     items.extend(of_windlass(changes));
     items
@@ -64,6 +64,12 @@ fn of_release(changes: &[&FieldChange]) -> Option<String> {
     let change = changes.iter().find(is_image)?;
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
     Some(format!("image {} -> {} (release)", shown(&change.from), shown(&change.to)))
+}
+
+/// The same image, which says something else about the same release.
+fn of_words(from: &UpdateEnd, to: &UpdateEnd) -> Option<String> {
+    let is_other = from.release.is_some() && to.release.is_some() && from.release != to.release;
+    is_other.then(|| format!("the image of {} says something else (release)", to.distribution))
 }
 
 /// What nobody but we asked for.

@@ -4,17 +4,19 @@ use std::collections::BTreeSet;
 
 use windlass_api::name::{MachineName, ObjectName};
 
-use super::case::Case;
-use super::{StagePlan, creation, role, workload};
+use super::case::{Case, Course};
+use super::{StagePlan, abort, creation, role, workload};
 use crate::change;
 use crate::gate::{self, Blocked, Gate};
-use crate::inventory::{Inventory, JobState, Machine};
+use crate::inventory::{EarlierJob, Inventory, JobState, Machine};
 use crate::render::{self, Scope};
 use crate::report::StageState;
 use crate::step::{Action, Place, Stage, Step};
 
 pub(super) fn plan(case: &Case<'_>) -> StagePlan {
     let mut stage = next(case);
+    // Whoever wanted it is told, and it goes on.
+    stage.blocked.extend(abort::refused(case));
     // Whatever else holds machines: this stage is the one whose Job gave up.
     if stage.blocked.iter().any(|blocked| matches!(blocked, Blocked::ControlPlaneUpdateFailed { .. })) {
         stage.state = StageState::Failed;
@@ -50,7 +52,8 @@ fn replace(case: &Case<'_>, machine: &Machine, changes: Vec<String>) -> StagePla
         }
         Some((job, JobState::Complete)) => vec![incomplete(job, machine)],
         Some((job, JobState::Failed { message })) => {
-            vec![Blocked::ControlPlaneUpdateFailed { job: job.clone(), message: message.clone() }]
+            let cluster = case.target.cluster.name.clone();
+            vec![Blocked::ControlPlaneUpdateFailed { cluster, job: job.clone(), message: message.clone() }]
         }
         None => refusals(case),
     };
@@ -77,14 +80,37 @@ fn refusals(case: &Case<'_>) -> Vec<Blocked> {
     // What this update itself made may be half-done: the next attempt is who judges and repairs it.
     let ours = |machine: &Machine| machine.is_made_by(case.update);
     let machines = [
-        gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(inventory)),
+        gates.ask(Gate::OneControlPlaneUpdate, || gate::one_control_plane_update(&target.cluster.name, inventory)),
         gates.ask(Gate::OneAttempt, || gate::one_attempt(machines, case.update)),
+        gates.ask(Gate::OneAttempt, || gate::one_version(machines, case.update, &target.release.kubernetes)),
         gates.ask(Gate::CertificatesPresent, || gate::certificates_present(&target.cluster.name, &inventory.secrets)),
         gates.ask(Gate::PackagesFirst, || gate::packages_first(target, inventory)),
         gates.ask(Gate::OneMachineAtATime, || gate::one_machine_at_a_time(machines, ours)),
         gates.ask(Gate::ControlPlaneHealthy, || gate::control_plane_healthy(machines, ours)),
     ];
     machines.into_iter().flatten().chain(workload::replacement_refusals(case)).collect()
+}
+
+/// Removes the Jobs of earlier updates while another one runs. The last one before it stays, for whoever wants to read its logs.
+pub(super) fn tidy(case: &Case<'_>) -> Vec<Step> {
+    let may = case.course == Course::Running && case.envelope.replaces_control_plane();
+    if !may || !case.held.is_empty() {
+        return Vec::new();
+    }
+    let step = |job: &EarlierJob| Step {
+        stage: Stage::ControlPlane,
+        role: role::EARLIER_JOB.to_owned(),
+        place: Place::Management,
+        action: Action::Delete {
+            api_version: "batch/v1".to_owned(),
+            kind: "Job".to_owned(),
+            namespace: Some(render::job::NAMESPACE.to_owned()),
+            name: job.name.to_string(),
+            expect: job.revision.clone(),
+        },
+        why: "it is of an earlier update, and not of the last one".to_owned(),
+    };
+    case.inventory.control_plane.earlier_jobs.iter().map(step).collect()
 }
 
 /// All machines are as they should be: what is left is to see them well.

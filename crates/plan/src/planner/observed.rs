@@ -27,6 +27,7 @@ pub(super) fn end(drive: Drive, inventory: &Inventory) -> Option<UpdateEnd> {
     let mut end = UpdateEnd {
         distribution: distribution.to_string(),
         kubernetes: kubernetes.to_string(),
+        release: inventory.releases.in_use.clone(),
         control_plane: Machines {
             count: control_plane::rows(machines),
             class: text(oldest.class.as_ref().map(AsRef::as_ref)),

@@ -3,7 +3,7 @@
 use windlass_api::name::ObjectName;
 
 use super::case::{Case, Course};
-use super::{Planned, Record, cause};
+use super::{Planned, Record, abort, cause};
 use crate::gate::Blocked;
 use crate::inventory::JobState;
 use crate::report::{Assessment, StageReport, StageState};
@@ -13,9 +13,10 @@ use crate::step::Stage;
 /// that it does it.
 pub(super) fn settle(case: &Case<'_>, planned: &mut Planned) {
     let (record, assessment) = match case.course {
-        Course::Steady => (None, steady(case, planned)),
+        Course::Steady | Course::GivenUp => (None, steady(case, planned)),
         // What nobody has agreed to is no part of what the cluster is asked to be.
         Course::Pending => (None, Assessment::Running),
+        Course::Aborting => aborting(case),
         Course::Begin { ordinal } => (begin(case, planned, ordinal), Assessment::Updating),
         Course::Resume => (resume(case), Assessment::Updating),
         Course::Failed => (None, Assessment::UpdateFailed),
@@ -26,6 +27,15 @@ pub(super) fn settle(case: &Case<'_>, planned: &mut Planned) {
     }
     planned.record = record;
     planned.report.assessment = assessment;
+}
+
+fn aborting(case: &Case<'_>) -> (Option<Record>, Assessment) {
+    let job = case.inventory.orders.abort.as_ref().and_then(|order| order.job.as_ref());
+    match job.map(|job| &job.state) {
+        _ if abort::is_undone(case) && abort::held(case).is_empty() => (Some(Record::Aborted), Assessment::Updating),
+        Some(JobState::Failed { .. }) => (None, Assessment::UpdateFailed),
+        Some(JobState::Active { .. } | JobState::Complete) | None => (None, Assessment::Updating),
+    }
 }
 
 fn running(case: &Case<'_>, planned: &Planned) -> (Option<Record>, Assessment) {

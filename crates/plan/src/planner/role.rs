@@ -5,6 +5,12 @@ use windlass_api::name::{ClusterSecret, PoolName};
 /// The Job that replaces the control plane.
 pub(crate) const JOB: &str = "control-plane/Job";
 
+/// The Job that gives an update up.
+pub(crate) const ABORT_JOB: &str = "control-plane/abort/Job";
+
+/// A Job of an earlier update.
+pub(crate) const EARLIER_JOB: &str = "control-plane/earlier/Job";
+
 /// The Cluster itself.
 pub(crate) const CLUSTER: &str = "cluster/Cluster";
 
@@ -23,6 +29,12 @@ pub(crate) const STALE: &str = "addon/stale";
 
 /// The record of what was applied, which all add-ons build on.
 pub(crate) const APPLIED: &str = "addons/applied";
+
+/// The copy of the release, which everything builds on.
+pub(crate) const RELEASE: &str = "release";
+
+/// The copy of a release that the cluster has no more.
+pub(crate) const EARLIER_RELEASE: &str = "release/earlier";
 
 /// A machine of the control plane, with all that replace it.
 pub(crate) fn control_plane(ordinal: u32) -> String {

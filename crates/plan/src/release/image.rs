@@ -1,6 +1,7 @@
 //! A release as the annotations of a machine image: what is on its disk, and the add-ons that belong to it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_api::annotation;
@@ -10,7 +11,7 @@ use windlass_api::name::{AddonName, ImageName};
 use windlass_api::version::facts;
 
 use super::error::{Subject, quoted};
-use super::{AddonRelease, ImageTag, MachineImage, Release, ReleaseError, Spelling, builtin, manifest};
+use super::{AddonRelease, ImageTag, MachineImage, Original, Release, ReleaseError, Spelling, builtin, manifest};
 
 impl Release {
     /// Reads the release of a machine image: all of it, or nothing.
@@ -28,6 +29,7 @@ impl Release {
         let spelling = Spelling::Image(name.clone());
         let mut release = Self::of(spelling, read.distribution.version, read.kubernetes.version);
         let coredns = ImageTag { repository: read.coredns.image_repository, tag: read.coredns.version };
+        release.original = Some(Arc::new(Original::of(&name, annotations)));
         release.images = vec![MachineImage { name, os: None, reference: None }];
         release.addons = builtin::addons(&release, &read.kubernetes.image_repository, &coredns)
             .map_err(|problem| subject.wrong(key, problem))?;

@@ -1,6 +1,7 @@
 //! What a cluster needs once: the Cluster, its infrastructure, and its certificates.
 
 use serde_json::{Value, json};
+use windlass_api::annotation;
 use windlass_api::kind::ContractReference;
 use windlass_api::kind::cluster_api::ClusterSpec;
 use windlass_api::kind::wcp::{self, WCPClusterSpec};
@@ -46,10 +47,15 @@ pub fn cluster(scope: &Scope<'_>) -> Value {
         })),
         ..ClusterSpec::default()
     };
+    let mut metadata = metadata(scope, Control::Owner);
+    // What it begins with; from then on the record of each update says what it is.
+    if let Some(digest) = scope.target.original_digest() {
+        metadata["annotations"] = json!({ annotation::RELEASE_DIGEST.name: digest });
+    }
     json!({
         "apiVersion": cluster_api_version(),
         "kind": "Cluster",
-        "metadata": metadata(scope, Control::Owner),
+        "metadata": metadata,
         "spec": spec,
     })
 }
@@ -60,14 +66,20 @@ pub fn secret_metadata(scope: &Scope<'_>, secret: ClusterSecret, cluster: &Uid) 
     scope.metadata(name.as_str(), &scope.labels(), cluster)
 }
 
-fn metadata(scope: &Scope<'_>, control: Control) -> Value {
+/// Whose all of it is.
+pub(super) fn owner(scope: &Scope<'_>) -> Value {
     let id = &scope.target.cluster;
-    let mut owner = json!({
+    json!({
         "apiVersion": OWNER_API_VERSION,
         "kind": "TanzuKubernetesCluster",
         "name": id.name,
         "uid": id.uid,
-    });
+    })
+}
+
+fn metadata(scope: &Scope<'_>, control: Control) -> Value {
+    let id = &scope.target.cluster;
+    let mut owner = owner(scope);
     if control == Control::Owner {
         owner["controller"] = true.into();
         owner["blockOwnerDeletion"] = true.into();

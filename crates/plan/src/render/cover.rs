@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::elements;
 use crate::diff;
 
 /// Whether every field of `desired` is in `live` with the same value. What others put beside our fields does not count, nor
@@ -21,7 +22,12 @@ pub fn differences(desired: &Value, live: &Value) -> Vec<String> {
     let [desired, live] = [desired, live].map(diff::redacted);
     let told = |difference: &diff::Difference| {
         let path = &difference.path;
-        format!("{path}: {} -> {}", shown(path.get(&live)), shown(path.get(&desired)))
+        match (path.get(&live), path.get(&desired)) {
+            (Some(Value::Array(live)), Some(Value::Array(desired))) => {
+                format!("{path}: {}", elements::differences(live, desired))
+            }
+            (live, desired) => format!("{path}: {} -> {}", shown(live), shown(desired)),
+        }
     };
     different.iter().map(told).collect()
 }
@@ -32,8 +38,8 @@ fn shown(value: Option<&Value>) -> String {
         Value::Null => "nothing".to_owned(),
         Value::String(text) => text.clone(),
         value @ (Value::Bool(_) | Value::Number(_)) => value.to_string(),
-        Value::Array(elements) => format!("{} elements", elements.len()),
-        Value::Object(fields) => format!("{} fields", fields.len()),
+        Value::Array(elements) => elements::listed(elements),
+        Value::Object(fields) => format!("{} {}", fields.len(), if fields.len() == 1 { "field" } else { "fields" }),
     }
 }
 
@@ -59,8 +65,9 @@ mod tests {
     fn lists_are_the_same_element_by_element_unless_their_elements_have_keys() {
         let two = json!({"args": [{"a": "A"}, {"a": "B"}]});
         check(&two, &json!({"args": [{"a": "A", "b": ""}, {"a": "B"}]}), &[]);
-        check(&two, &json!({"args": [{"a": "B"}, {"a": "A"}]}), &["args: 2 elements -> 2 elements"]);
-        check(&two, &json!({"args": [{"a": "A"}]}), &["args: 1 elements -> 2 elements"]);
+        check(&two, &json!({"args": [{"a": "B"}, {"a": "A"}]}), &["args: the same 2 elements in another order"]);
+        check(&two, &json!({"args": [{"a": "A"}]}), &[r#"args: nothing -> [{"a":"B"}], beside 1 that stays"#]);
+        check(&two, &json!({}), &[r#"args: nothing -> [{"a":"A"}, {"a":"B"}]"#]);
         let named = json!({"env": [{"name": "A", "value": "1"}]});
         check(&named, &json!({"env": [{"name": "theirs"}, {"name": "A", "value": "1"}]}), &[]);
         check(&named, &json!({"env": [{"name": "A", "value": "2"}]}), &["env[name=A].value: 2 -> 1"]);

@@ -9,8 +9,11 @@ use serde_json::{Value, json};
 use windlass_api::annotation;
 use windlass_api::kind::bootstrap::NodeRegistration;
 use windlass_api::label;
+use windlass_api::name::ObjectName;
+use windlass_api::version::KubernetesVersion;
 
 use super::Scope;
+use crate::release::Release;
 
 /// The namespace of the controllers.
 pub const NAMESPACE: &str = "vmware-system-tkg";
@@ -25,22 +28,39 @@ const USER: u32 = 1000;
 
 /// The Job of an update.
 pub fn job(scope: &Scope<'_>) -> Value {
-    let id = &scope.target.cluster;
-    let mut labels = scope.labels();
-    labels.extend([label::CLUSTER_NAMESPACE.entry(&id.namespace)]);
-    let annotations = BTreeMap::from([
-        annotation::UPGRADE_ID.entry(&scope.update),
-        annotation::UPGRADE_VERSION.entry(&scope.target.release.kubernetes),
+    let release = &scope.target.release;
+    let mut arguments = arguments(scope);
+    arguments.extend([
+        format!("--infrastructure-patches={}", infrastructure_patches(scope)),
+        format!("--kubeadm-configmap-patches={}", kubeadm_patches(release)),
+        format!("--bootstrap-patches={}", bootstrap_patches(scope)),
     ]);
+    running(scope, &scope.update.job_name(), "upgrade", &release.kubernetes, &arguments)
+}
+
+/// The Job that gives an update up: it makes a cluster what it was before, which is a release and nothing else.
+pub fn abort(scope: &Scope<'_>, back: &Release) -> Value {
+    let mut arguments = arguments(scope);
+    arguments.push(format!("--kubeadm-configmap-patches={}", kubeadm_patches(back)));
+    running(scope, &scope.update.abort_job_name(), "abort", &back.kubernetes, &arguments)
+}
+
+/// A Job whose pods run a verb of our own program.
+fn running(
+    scope: &Scope<'_>,
+    name: &ObjectName,
+    verb: &str,
+    version: &KubernetesVersion,
+    arguments: &[String],
+) -> Value {
+    let mut labels = scope.labels();
+    labels.extend([label::CLUSTER_NAMESPACE.entry(&scope.target.cluster.namespace)]);
+    let annotations =
+        BTreeMap::from([annotation::UPGRADE_ID.entry(&scope.update), annotation::UPGRADE_VERSION.entry(version)]);
     json!({
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {
-            "name": scope.update.job_name(),
-            "namespace": NAMESPACE,
-            "labels": labels,
-            "annotations": annotations,
-        },
+        "metadata": { "name": name, "namespace": NAMESPACE, "labels": labels, "annotations": annotations },
         "spec": {
             "backoffLimit": BACKOFF_LIMIT,
             "completions": 1,
@@ -52,11 +72,11 @@ pub fn job(scope: &Scope<'_>) -> Value {
                     "securityContext": { "runAsGroup": USER, "runAsUser": USER },
                     "tolerations": tolerations(),
                     "containers": [{
-                        "name": "upgrade",
+                        "name": verb,
                         "image": IMAGE,
                         "imagePullPolicy": "IfNotPresent",
-                        "command": ["windlass", "control-plane", "upgrade"],
-                        "args": arguments(scope),
+                        "command": ["windlass", "control-plane", verb],
+                        "args": arguments,
                         "env": environment(),
                     }],
                 },
@@ -74,15 +94,12 @@ fn tolerations() -> Value {
     ])
 }
 
-fn arguments(scope: &Scope<'_>) -> [String; 7] {
-    [
+fn arguments(scope: &Scope<'_>) -> Vec<String> {
+    vec![
         "--kubernetes-version=$(VERSION)".to_owned(),
         "--upgrade-id=$(UPGRADE_ID)".to_owned(),
         "--cluster-name=$(CLUSTER_NAME)".to_owned(),
         format!("--cluster-namespace={}", scope.target.cluster.namespace),
-        format!("--infrastructure-patches={}", infrastructure_patches(scope)),
-        format!("--kubeadm-configmap-patches={}", kubeadm_patches(scope)),
-        format!("--bootstrap-patches={}", bootstrap_patches(scope)),
     ]
 }
 
@@ -99,8 +116,7 @@ fn infrastructure_patches(scope: &Scope<'_>) -> Value {
     ])
 }
 
-fn kubeadm_patches(scope: &Scope<'_>) -> Value {
-    let release = &scope.target.release;
+fn kubeadm_patches(release: &Release) -> Value {
     let mut patches = Vec::new();
     for (place, image) in [("/dns", &release.coredns), ("/etcd/local", &release.etcd)] {
         let Some(image) = image else { continue };

@@ -42,7 +42,7 @@ fn proposed(input: &RollInput) -> Next {
 }
 
 /// A machine that another update has not let go of is not passed over: the run would end well with nothing done.
-fn foreign_or_missing(input: &RollInput) -> Option<Failure> {
+pub(super) fn foreign_or_missing(input: &RollInput) -> Option<Failure> {
     let machines = &input.observed.machines;
     if machines.is_empty() {
         return Some(Failure::NoMachines);
@@ -61,7 +61,7 @@ pub fn has_ended(machines: &[Machine], id: UpdateId) -> bool {
 
 /// A cluster that somebody holds is waited for, for as long as they like: it is no fault of the attempt, so it costs none. One
 /// that is lost will not come back.
-fn hands_off(input: &RollInput) -> Option<Next> {
+pub(super) fn hands_off(input: &RollInput) -> Option<Next> {
     let hands_off = input.observed.hands_off.as_ref()?;
     let refusal = input.gates.ask(Gate::NotPaused, || gate::not_paused(Some(hands_off.by())))?;
     Some(match hands_off {
@@ -80,7 +80,7 @@ fn mark(input: &RollInput, rows: &[Row<'_>]) -> Option<Next> {
 }
 
 /// The update has ended: its id goes, the base of the name stays.
-fn unmark(input: &RollInput) -> Option<Next> {
+pub(super) fn unmark(input: &RollInput) -> Option<Next> {
     let marked = input.observed.machines.iter().filter(|machine| machine.update.is_some());
     let machine = marked.min_by_key(|machine| &machine.name)?;
     Some(Next::Do(RollStep::Unmark { machine: machine.name.clone() }))

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use windlass_api::name::{ClusterSecret, MachineName, NodeName, UpdateId};
 
-use super::{Attempt, Part, Preparation};
+use super::{Attempt, Irrevocable, Part, Preparation};
 use crate::gate::Blocked;
 use crate::inventory::Milestone;
 use crate::step::Revision;
@@ -104,6 +104,15 @@ pub enum RollStep {
         /// Which.
         machine: MachineName,
     },
+    /// Deletes something that a machine was to be made from, and that no machine was.
+    DeletePart {
+        /// Under which name.
+        machine: MachineName,
+        /// What.
+        part: Part,
+    },
+    /// Writes the version that the machines have into kubeadm's configuration again.
+    RestoreKubeadmConfig,
 }
 
 impl fmt::Display for RollStep {
@@ -126,6 +135,13 @@ impl fmt::Display for RollStep {
             Self::RemoveMember { id } => write!(f, "remove the member {id:x} of etcd"),
             Self::DeleteMachine { machine, .. } => write!(f, "delete the machine {machine}"),
             Self::Unmark { machine } => write!(f, "take the mark from the machine {machine}"),
+            Self::DeletePart { machine, part: Part::Infrastructure } => {
+                write!(f, "delete the infrastructure {machine}, of which no machine was made")
+            }
+            Self::DeletePart { machine, .. } => {
+                write!(f, "delete the configuration {machine}, of which no machine was made")
+            }
+            Self::RestoreKubeadmConfig => f.write_str("write the old version into kubeadm's configuration again"),
         }
     }
 }
@@ -267,5 +283,10 @@ pub enum Failure {
         part: Part,
         /// What tells.
         why: String,
+    },
+    /// The attempt cannot be given up any more.
+    Irrevocable {
+        /// Why not.
+        why: Irrevocable,
     },
 }

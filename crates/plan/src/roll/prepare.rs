@@ -33,7 +33,7 @@ fn workload(input: &RollInput) -> Option<Next> {
 
 /// Who is gone and still among the API servers breaks the next join. While a machine has no node, the node that nobody has may
 /// be its own.
-fn endpoints(input: &RollInput) -> Option<Next> {
+pub(super) fn endpoints(input: &RollInput) -> Option<Next> {
     if !has_cluster_status(&input.attempt.version) {
         return None;
     }

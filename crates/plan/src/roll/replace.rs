@@ -14,10 +14,8 @@ use crate::inventory::{EtcdMember, Machine, MachineState, Milestone};
 pub fn carry_on(input: &RollInput, rows: &[Row<'_>]) -> Option<Next> {
     let begun = rows.iter().filter_map(|row| Some((row.original?, row.replacement?)));
     let (original, replacement) = begun.min_by_key(|(original, _)| &original.name)?;
-    if replacement.update != Some(input.attempt.id) {
-        let why = format!("it does not carry the id {}", input.attempt.id);
-        let machine = replacement.name.clone();
-        return Some(Next::Failed(Failure::Foreign { machine, part: Part::Machine, why }));
+    if let Some(failed) = foreign(input, replacement) {
+        return Some(failed);
     }
     Some(match &replacement.state {
         MachineState::Ready { .. } if is_discarded(input, original, replacement) => {
@@ -31,6 +29,14 @@ pub fn carry_on(input: &RollInput, rows: &[Row<'_>]) -> Option<Next> {
             StandIn::Lost(why) => lost(replacement, why),
         },
     })
+}
+
+/// A machine that has the name of a replacement, and is not of this attempt.
+pub(super) fn foreign(input: &RollInput, replacement: &Machine) -> Option<Next> {
+    let why = format!("it does not carry the id {}", input.attempt.id);
+    let machine = replacement.name.clone();
+    let is_ours = replacement.update == Some(input.attempt.id);
+    (!is_ours).then_some(Next::Failed(Failure::Foreign { machine, part: Part::Machine, why }))
 }
 
 /// Whether a replacement had its time, has left etcd on its way out, and became healthy after all: nobody would let it join
@@ -172,7 +178,7 @@ fn retire(input: &RollInput, original: &Machine, replacement: &Machine) -> Next 
 
 /// Removes a replacement that did not become healthy, so that it can be made anew. Only while the machine that it was to replace
 /// votes: otherwise the replacement may be all that there is.
-fn discard(input: &RollInput, original: &Machine, failed: &Machine) -> Next {
+pub(super) fn discard(input: &RollInput, original: &Machine, failed: &Machine) -> Next {
     leave(input, failed, original, None)
 }
 

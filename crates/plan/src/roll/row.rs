@@ -43,6 +43,12 @@ pub fn in_flight(machines: &[Machine], id: UpdateId) -> Option<&Machine> {
     rows.into_iter().find_map(|row| row.original.and(row.replacement))
 }
 
+/// The names under which replacements are still to come, or were to.
+pub fn replacement_names(machines: &[Machine], id: UpdateId) -> Vec<MachineName> {
+    let rows = rows(machines, id).unwrap_or_default();
+    rows.into_iter().filter(|row| row.replacement.is_none()).map(|row| row.name).collect()
+}
+
 /// The node that a machine is, or was.
 pub fn node(machine: &Machine) -> Option<&NodeName> {
     match &machine.state {

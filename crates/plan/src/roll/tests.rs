@@ -117,12 +117,16 @@ fn input(machines_text: &str, members_text: &str) -> RollInput {
 }
 
 fn said(input: &RollInput) -> String {
+    told(input, next(input))
+}
+
+fn told(input: &RollInput, next: Next) -> String {
     let member = |id: &u64| {
         let members = input.observed.etcd.as_deref().unwrap_or_default();
         let found = members.iter().find(|member| member.id == *id).unwrap();
         if found.name.is_empty() { format!("number {id}") } else { found.name.clone() }
     };
-    match next(input) {
+    match next {
         Next::Do(step) => match &step {
             RollStep::OwnCertificate { secret } => format!("own {secret}"),
             RollStep::Prepare { preparation } => format!("prepare {preparation:?}"),
@@ -135,6 +139,8 @@ fn said(input: &RollInput) -> String {
             RollStep::RemoveMember { id } => format!("remove {}", member(id)),
             RollStep::DeleteMachine { machine, .. } => format!("delete {machine}"),
             RollStep::Unmark { machine } => format!("unmark {machine}"),
+            RollStep::DeletePart { machine, part } => format!("delete the {part:?} of {machine}"),
+            RollStep::RestoreKubeadmConfig => "restore".to_owned(),
         },
         Next::Wait { wait: Wait::Released { by }, until } if until == Timestamp::MAX => format!("held by {by}"),
         Next::Wait { wait, until } => format!("wait {}s {}", until.duration_since(input.now).as_secs(), waited(&wait)),

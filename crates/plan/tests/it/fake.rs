@@ -17,11 +17,13 @@ use windlass_api::version::KubernetesVersion;
 use windlass_api::{annotation, label};
 use windlass_plan::gate::Gates;
 use windlass_plan::inventory::{
-    AddonObject, AppliedAddons, ClusterState, ControlPlane, EtcdMember, Inventory, Job, JobState, Machine,
-    MachineState, Milestone, Node, Pool, PoolProgress, Template, UpdateRecord, UpdateRecordState, Workload, applied,
+    AddonObject, AppliedAddons, ClusterState, ControlPlane, EtcdMember, Inventory, Job, JobState, KeptRelease, Machine,
+    MachineState, Milestone, Node, Orders, Pool, PoolProgress, Releases, Template, UpdateRecord, UpdateRecordState,
+    Workload, applied,
 };
 use windlass_plan::planner::{PlanningInput, Record};
-use windlass_plan::step::{Action, Revision, Step};
+use windlass_plan::render::{Scope, release};
+use windlass_plan::step::{Action, Place, Revision, Step};
 use windlass_plan::target::{Drive, Target};
 
 use crate::sample::gates;
@@ -47,6 +49,9 @@ struct Worker {
     kubernetes: KubernetesVersion,
 }
 
+/// Where an object says which release it keeps, or began with.
+const RELEASE_DIGEST: &str = "/metadata/annotations/windlass.dev~1release-digest";
+
 fn member(id: u64, name: &str) -> EtcdMember {
     let leader = id == 1;
     EtcdMember { id, name: name.to_owned(), healthy: true, learner: false, leader, version: None, alarms: [].into() }
@@ -67,8 +72,10 @@ impl Fake {
             topology: None,
             workload: Workload::NotYet,
             update: None,
+            orders: Orders::default(),
             gaps: Vec::new(),
             consent: None,
+            releases: Releases::default(),
         };
         Self { target, inventory, gates: gates(), made: BTreeMap::new(), workers: Vec::new(), writes: 0 }
     }
@@ -85,6 +92,13 @@ impl Fake {
     pub fn record(&mut self, record: &Record) {
         match record {
             Record::Begin { name, ordinal, id, from, envelope_digest, .. } => {
+                // Whoever puts an update on record has kept its release before.
+                if let Some(original) = self.target.original().cloned()
+                    && !self.inventory.releases.has(original.digest())
+                {
+                    let scope = Scope { target: &self.target, update: *id };
+                    self.write_kept(&release::kept(&scope, &original));
+                }
                 self.inventory.update = Some(UpdateRecord {
                     name: name.clone(),
                     ordinal: *ordinal,
@@ -98,8 +112,12 @@ impl Fake {
                 self.inventory.control_plane.job = None;
             }
             Record::Resumed => self.set_record(UpdateRecordState::Running),
-            Record::Succeeded => self.set_record(UpdateRecordState::Succeeded),
+            Record::Succeeded => {
+                self.set_record(UpdateRecordState::Succeeded);
+                self.inventory.releases.in_use = self.target.original_digest().map(str::to_owned);
+            }
             Record::Failed { .. } => self.set_record(UpdateRecordState::Failed),
+            Record::Aborted => self.set_record(UpdateRecordState::Aborted),
         }
     }
 
@@ -116,6 +134,9 @@ impl Fake {
     pub fn execute(&mut self, step: &Step) {
         match &step.action {
             Action::CreateSecret { secret, .. } => assert!(self.inventory.secrets.insert(*secret)),
+            Action::Delete { kind, expect, .. } if kind == "ConfigMap" && step.place == Place::Management => {
+                self.inventory.releases.kept.retain(|kept| kept.revision != *expect);
+            }
             Action::Delete { kind, name, expect, .. } => {
                 let Workload::Reachable { addons, .. } = &mut self.inventory.workload else { panic!("no API") };
                 let is = |found: &AddonObject| {
@@ -136,7 +157,10 @@ impl Fake {
             "Cluster" if object["spec"]["topology"].is_object() => self.write_topology(object),
             "Cluster" if object["spec"]["controlPlaneRef"].is_object() => {}
             "KubeadmControlPlane" => self.write_control_plane(object),
+            "ConfigMap" if !text(object, RELEASE_DIGEST).is_empty() => self.write_kept(object),
             "Cluster" => {
+                let digest = text(object, RELEASE_DIGEST);
+                self.inventory.releases.in_use = (!digest.is_empty()).then(|| digest.to_owned());
                 self.inventory.cluster = ClusterState::Present {
                     uid: Uid::new("uid-of-the-cluster").unwrap(),
                     infrastructure_ready: false,
@@ -219,6 +243,15 @@ impl Fake {
             moved_at: None,
         };
         self.inventory.pools.insert(name, pool);
+    }
+
+    fn write_kept(&mut self, object: &Value) {
+        let name = ObjectName::new(text(object, "/metadata/name")).unwrap();
+        if self.inventory.releases.kept.iter().any(|kept| kept.name == name) {
+            return;
+        }
+        let kept = KeptRelease { name, digest: text(object, RELEASE_DIGEST).to_owned(), revision: self.revision() };
+        self.inventory.releases.kept.push(kept);
     }
 
     fn write_applied(&mut self, object: &Value) {

@@ -278,6 +278,7 @@ fn a_control_plane_changes_by_one_machine_at_a_time() {
     let ours = |inventory: &mut Inventory| {
         let mut machine = inventory.control_plane.machines[1].clone();
         machine.name = "my-tkc-control-plane-1-7243477841528164879".parse().unwrap();
+        machine.version = "v1.16.7+vmware.1".parse().unwrap();
         machine.state = MachineState::Joining { awaits: Milestone::Node };
         inventory.control_plane.machines.push(machine);
     };

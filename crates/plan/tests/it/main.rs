@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
+mod abort;
 mod change;
 mod drives;
 mod envelope;
@@ -9,6 +10,7 @@ mod fake;
 mod fuzz;
 mod gates;
 mod hops;
+mod kept;
 mod model;
 mod properties;
 mod releases;

@@ -4,7 +4,7 @@
 mod cluster;
 
 use jiff::SignedDuration;
-use windlass_plan::roll::{Next, RollStep, Waiting, next};
+use windlass_plan::roll::{Next, RollInput, RollStep, Waiting, abort, irrevocable, next};
 
 use cluster::Cluster;
 
@@ -25,7 +25,21 @@ impl Run {
     /// Asks once and does what was said. Returns the step, if it was one; `Err` with the last word, if it was that.
     fn go_on(&mut self, cluster: &mut Cluster) -> Result<Option<RollStep>, Next> {
         let input = cluster.input(self.began, self.waiting.clone());
-        match next(&input) {
+        self.act(cluster, next(&input))
+    }
+
+    /// The same for whoever gives up.
+    fn go_back(&mut self, cluster: &mut Cluster) -> Result<Option<RollStep>, Next> {
+        let input = cluster.input_of_abort(self.began, self.waiting.clone());
+        let next = abort::next(&input);
+        if let Next::Do(step) = &next {
+            assert_eq!(windlass_plan::check::roll(&input, step), [], "{step:?}");
+        }
+        self.act(cluster, next)
+    }
+
+    fn act(&mut self, cluster: &mut Cluster, next: Next) -> Result<Option<RollStep>, Next> {
+        match next {
             Next::Do(step) => {
                 self.waiting = None;
                 cluster.execute(&step);
@@ -149,6 +163,12 @@ fn a_run_that_is_killed_again_and_again_gives_a_machine_no_more_time() {
     assert!(cluster.deaths[0] <= SignedDuration::from_mins(18), "{:?}", cluster.deaths);
 }
 
+/// Whether an attempt can still be given up.
+fn is_revocable(input: &RollInput) -> bool {
+    let etcd = input.observed.etcd.as_deref().map_err(String::as_str);
+    irrevocable(&input.observed.machines, etcd, input.attempt.id).is_none()
+}
+
 #[test]
 fn an_abort_is_possible_until_the_first_member_is_removed() {
     let mut cluster = Cluster::of(3);
@@ -156,11 +176,58 @@ fn an_abort_is_possible_until_the_first_member_is_removed() {
     let mut removed = false;
     loop {
         let input = cluster.input(run.began, None);
-        assert_eq!(windlass_plan::roll::irrevocable(&input).is_some(), removed, "{:?}", input.observed.machines);
+        assert_eq!(is_revocable(&input), !removed, "{:?}", input.observed.machines);
         match run.go_on(&mut cluster) {
             Ok(step) => removed |= matches!(step, Some(RollStep::RemoveMember { .. })),
             Err(end) => break assert_eq!(end, Next::Done),
         }
     }
     assert!(removed);
+}
+
+/// Gives up after so many looks of an attempt, with a crash after so many steps of giving up. Returns how many steps that took;
+/// `None` if it was too late.
+fn give_up(count: usize, after: usize, crash_after: usize) -> Option<usize> {
+    let mut cluster = Cluster::of(count);
+    let mut first = Run::begin(&cluster);
+    for _ in 0..after {
+        first.go_on(&mut cluster).ok()?;
+    }
+    drop(first);
+    let mut steps = 0;
+    let mut run = Run::begin(&cluster);
+    for _ in 0..STEPS_MAX {
+        match run.go_back(&mut cluster) {
+            Ok(step) => steps += usize::from(step.is_some()),
+            Err(Next::Done) => {
+                cluster.check_given_up(count);
+                return Some(steps);
+            }
+            Err(end) => {
+                assert!(format!("{end:?}").contains("Irrevocable"), "after {after} looks: {end:?}");
+                return None;
+            }
+        }
+        if steps == crash_after {
+            run = Run::begin(&cluster);
+        }
+    }
+    panic!("no end after {after} looks");
+}
+
+#[test]
+fn an_attempt_is_given_up_from_wherever_it_is_and_whatever_step_was_the_last_of_a_run() {
+    for count in [1, 3] {
+        let mut given_up = 0;
+        let mut after = 0;
+        while let Some(steps) = give_up(count, after, usize::MAX) {
+            for crash_after in 1..=steps {
+                assert_eq!(give_up(count, after, crash_after), Some(steps), "{after} looks, then {crash_after} steps");
+            }
+            given_up += 1;
+            after += 1;
+        }
+        assert!(given_up > 12, "only {given_up}");
+        assert_eq!(give_up(count, after + 1, usize::MAX), None, "there is only forward");
+    }
 }

@@ -75,6 +75,7 @@ fn record_line(record: &Record) -> String {
         Record::Resumed => "resumed".to_owned(),
         Record::Succeeded => "succeeded".to_owned(),
         Record::Failed { message } => format!("failed: {message}"),
+        Record::Aborted => "aborted".to_owned(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tracing::instrument::WithSubscriber;
-use windlass_controller::upgrader::{self, Arguments, UpgraderAccess};
+use windlass_controller::upgrader::{self, Command, UpgraderAccess};
 use windlass_sim::actor::{Actor, Caller, acting};
 use windlass_sim::program::{Container, Exit, Programs};
 
@@ -13,8 +13,8 @@ use super::Assembly;
 use super::voice::Voice;
 use crate::crash::Process;
 
-/// The words that a container begins with which replaces a control plane.
-const UPGRADER: [&str; 3] = ["windlass", "control-plane", "upgrade"];
+/// The words that a container begins with which replaces a control plane, or gives that up.
+const UPGRADER: [&str; 2] = ["windlass", "control-plane"];
 
 /// What a shell answers when there is no such program.
 const NOT_FOUND: i32 = 127;
@@ -46,8 +46,8 @@ impl Programs for Upgraders {
             let message = format!("there is no program {:?}", container.command);
             return async move { Exit { code: NOT_FOUND, message } }.boxed();
         }
-        let arguments = match Arguments::parse(&container.command) {
-            Ok(arguments) => arguments,
+        let command = match Command::parse(&container.command) {
+            Ok(command) => command,
             Err(why) => return async move { Exit { code: 2, message: why.to_string() } }.boxed(),
         };
         let process = self.assembly.settings.crashes.process(Caller::Upgrader);
@@ -61,8 +61,8 @@ impl Programs for Upgraders {
                     assembly.say_crash(Caller::Upgrader, &cause);
                     Exit { code: KILLED, message: "killed".into() }
                 }
-                ended = upgrader::run(&access, &arguments) => match ended {
-                    Ok(done) => Exit { code: 0, message: done.to_string() },
+                ended = upgrader::obey(&access, &command) => match ended {
+                    Ok(message) => Exit { code: 0, message },
                     Err(why) => Exit { code: 1, message: why.report() },
                 },
             };

@@ -36,7 +36,10 @@ impl Rehearsal {
         for stage in &self.stages {
             let at = |time: &Option<String>| {
                 let time = time.as_ref().and_then(|time| time.parse::<Timestamp>().ok());
-                time.map_or_else(|| "-".to_owned(), |time| Elapsed::between(self.began, time).to_string())
+                time.map_or_else(
+                    || "-".to_owned(),
+                    |time| Elapsed::between(self.began, time.max(self.began)).to_string(),
+                )
             };
             writeln!(f, "  {:<14} {} to {}", stage.stage, at(&stage.started_at), at(&stage.finished_at))?;
         }
@@ -78,6 +81,7 @@ impl fmt::Display for Verdict {
             Self::Failed { why } => write!(f, "failed: {why}"),
             Self::Stuck { waiting_for } => write!(f, "stuck: {waiting_for}"),
             Self::Gone => f.write_str("gone"),
+            Self::GivenUp { distribution } => write!(f, "given up: it keeps {distribution}"),
         }
     }
 }

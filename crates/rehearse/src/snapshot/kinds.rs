@@ -1,13 +1,15 @@
 //! Which kinds a snapshot has: those that Windlass or a World decides by, and no others.
 
 use kube::core::ApiResource;
+use windlass_api::label;
 
 /// A kind: group, version, kind and plural.
 type Row = (&'static str, &'static str, &'static str, &'static str);
 
-const MANAGEMENT: [Row; 18] = [
+const MANAGEMENT: [Row; 19] = [
     ("", "v1", "Namespace", "namespaces"),
     ("", "v1", "Secret", "secrets"),
+    ("", "v1", "ConfigMap", "configmaps"),
     ("", "v1", "Pod", "pods"),
     ("batch", "v1", "Job", "jobs"),
     ("storage.k8s.io", "v1", "StorageClass", "storageclasses"),
@@ -55,6 +57,11 @@ const WORKLOAD: [Row; 22] = [
 fn resource((group, version, kind, plural): Row) -> ApiResource {
     let gvk = kube::core::GroupVersionKind::gvk(group, version, kind);
     ApiResource::from_gvk_with_plural(&gvk, plural)
+}
+
+/// Which objects of a kind of the management side are read. Of `ConfigMap`s there are many that are nobody's here.
+pub(super) fn selector(kind: &ApiResource) -> Option<&'static str> {
+    (kind.kind == "ConfigMap").then_some(label::KEPT_RELEASE.name)
 }
 
 /// The kinds of the management side.

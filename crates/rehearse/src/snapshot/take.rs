@@ -34,7 +34,7 @@ pub struct TakeError {
 pub async fn take(client: &Client, workloads: &dyn Workloads, now: Timestamp) -> Result<Snapshot, TakeError> {
     let mut snapshot = Snapshot { taken_at: now, management: Vec::new(), workloads: BTreeMap::new(), gaps: Vec::new() };
     for kind in kinds::management() {
-        match list(client, &kind).await {
+        match list(client, &kind, kinds::selector(&kind)).await {
             Ok(objects) => snapshot.management.extend(objects),
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
             Err(source) => return Err(TakeError { what: kind.plural, source: Box::new(source) }),
@@ -68,9 +68,10 @@ fn name(object: &Value) -> Option<NamespacedName> {
 }
 
 /// The objects of a kind, without what is secret and without what only the server needs.
-async fn list(client: &Client, kind: &ApiResource) -> Result<Vec<Value>, kube::Error> {
+async fn list(client: &Client, kind: &ApiResource, labels: Option<&str>) -> Result<Vec<Value>, kube::Error> {
     let objects: Api<DynamicObject> = Api::all_with(client.clone(), kind);
-    let listed = objects.list(&ListParams::default()).await?;
+    let selected = labels.map_or_else(ListParams::default, |labels| ListParams::default().labels(labels));
+    let listed = objects.list(&selected).await?;
     let mut values = Vec::with_capacity(listed.items.len());
     for object in listed.items {
         let mut value = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
@@ -119,7 +120,7 @@ async fn connect(
 async fn read(workload: &WorkloadCluster, cluster: &NamespacedName, gaps: &mut Vec<Gap>) -> WorkloadSnapshot {
     let mut read = WorkloadSnapshot::default();
     for kind in kinds::workload() {
-        match list(&workload.client, &kind).await {
+        match list(&workload.client, &kind, None).await {
             Ok(objects) => read.objects.extend(objects),
             // Clusters of other versions have other kinds.
             Err(kube::Error::Api(status)) if status.is_not_found() => {}

@@ -11,6 +11,7 @@ use windlass_api::kind::cluster_api::Machine;
 use windlass_api::kind::cluster_update::UpdateState;
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::kind::{Condition, condition, is_true};
+use windlass_plan::gate::Blocked;
 use windlass_plan::render::Defaults;
 use windlass_sim::fault::Scenario;
 use windlass_sim::world::World;
@@ -71,8 +72,7 @@ fn a_newer_windlass_waits_for_consent_and_rolls_then() {
         agree(&world, "sha256:something-else").await;
         tokio::time::sleep(Duration::from_secs(60 * 60)).await;
         assert_eq!(machines(&world).await, before, "that was about something else");
-        // The way out is a command that ends with the digest.
-        let (_, digest) = pending.message.rsplit_once('=').unwrap();
+        let digest = Blocked::asked_to_agree_to(&pending.message).unwrap();
         agree(&world, digest).await;
         until(&world, "updated", |world| update(world).state == Some(UpdateState::Succeeded)).await;
         until(&world, "running", |world| status(world).phase == Some(Phase::Running)).await;

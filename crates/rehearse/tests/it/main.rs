@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
+mod aborts;
 mod addons;
 mod certificates;
 mod consent;
@@ -10,6 +11,7 @@ mod faults;
 mod gates;
 mod holds;
 mod hops;
+mod kept;
 mod late_role;
 mod matrix;
 mod play;

@@ -73,7 +73,7 @@ fn check(row: &Row) -> Ended {
         Verdict::Failed { .. } => End::Failed,
         Verdict::Stuck { .. } => End::Waits,
         Verdict::Gone => End::Gone,
-        Verdict::Reached { .. } | Verdict::Refused { .. } => panic!("{name}\n{rehearsal}"),
+        Verdict::Reached { .. } | Verdict::Refused { .. } | Verdict::GivenUp { .. } => panic!("{name}\n{rehearsal}"),
     };
     let said = said(rehearsal);
     assert_eq!(end, row.end, "{name}\n{said:#?}\n{rehearsal}");

@@ -5,13 +5,14 @@
 use std::path::Path;
 use std::time::Duration;
 
+use jiff::SignedDuration;
 use windlass_api::kind::cluster_update::UpdateState;
 use windlass_api::kind::tanzu::Phase;
 use windlass_api::label;
 use windlass_apiserver::store::Range;
 use windlass_rehearse::assembly::{Assembly, Settings};
 use windlass_rehearse::crash::Crashes;
-use windlass_rehearse::rehearsal::{self, Ended, Verdict};
+use windlass_rehearse::rehearsal::{self, Ended, Request, Verdict, Wish};
 use windlass_rehearse::settle;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::world;
@@ -73,6 +74,15 @@ fn kube_proxies(ended: &Ended) -> Vec<String> {
     daemon_sets.entries.iter().map(|entry| entry.key.to_string()).collect()
 }
 
+/// What is refused the next day has no stages: those on record are of the update before.
+fn the_next_rehearsal_does_not_tell_of_this_one(ended: &Ended) {
+    let request =
+        Request { ask: Wish::release("v1.99"), at: later() + SignedDuration::from_hours(24), ..start::update() };
+    let next = rehearsal::rehearse(&ended.world, &request).unwrap();
+    assert!(matches!(next.verdict, Verdict::Refused { .. }) && next.stages.is_empty(), "{next}");
+    assert_eq!(ended.rehearsal.stages.len(), 3, "{}", ended.rehearsal);
+}
+
 /// Looks again from nothing, as restarted controllers do, and lets hours go by.
 fn planning_again_changes_nothing(ended: &Ended) {
     for _ in 0..3 {
@@ -110,6 +120,7 @@ fn a_cluster_of_three_and_one_is_created() {
 fn a_cluster_of_one_and_one_is_upgraded_packages_first_then_control_plane_then_workers() {
     let ended = upgraded(start::one_and_one(), "upgrade-1-1.out");
     planning_again_changes_nothing(&ended);
+    the_next_rehearsal_does_not_tell_of_this_one(&ended);
 }
 
 #[test]

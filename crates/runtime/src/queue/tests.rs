@@ -161,7 +161,7 @@ fn a_key_waits_until_its_own_writes_are_seen() {
     assert!(take_all(&mut queue, 2).is_empty(), "the secret has not been seen");
     secrets.store(6, Ordering::Release);
     queue.unpark();
-    assert_eq!(queue.take(at(3)), Some(Turn { key: key("a"), caught_up: true }));
+    assert_eq!(queue.take(at(3)), Some(Turn { key: key("a"), caught_up: true, waited: at(3) }));
     assert_eq!(queue.next_timer(), None);
 }
 
@@ -169,22 +169,37 @@ fn a_key_waits_until_its_own_writes_are_seen() {
 fn a_key_loses_patience_with_writes_that_are_not_seen_but_is_told_until_they_are() {
     let mut queue = fifo();
     let seen = seen_until(1);
-    let turn = |caught_up| Some(Turn { key: key("a"), caught_up });
+    let turn = |caught_up, waited| Some(Turn { key: key("a"), caught_up, waited: at(waited) });
     queue.add(&key("a"), at(0));
     queue.take(at(0)).unwrap();
     queue.finish(&key("a"), Ending::Done, vec![Write { seen: seen.clone(), version: 2 }], at(0));
     queue.add(&key("a"), at(1));
     assert!(take_all(&mut queue, 9).is_empty());
     queue.wake(PATIENCE);
-    for _ in 0..2 {
-        assert_eq!(queue.take(PATIENCE), turn(false));
+    for waited in [9, 0] {
+        assert_eq!(queue.take(PATIENCE), turn(false, waited));
         queue.finish(&key("a"), Ending::Done, vec![], PATIENCE);
         queue.add(&key("a"), PATIENCE);
     }
     seen.store(2, Ordering::Release);
-    assert_eq!(queue.take(PATIENCE), turn(true));
+    assert_eq!(queue.take(PATIENCE), turn(true, 0));
     queue.finish(&key("a"), Ending::Done, vec![], PATIENCE);
     assert!(queue.entries.is_empty());
+}
+
+#[test]
+fn how_long_a_key_was_due_is_counted_from_its_time() {
+    let mut queue = fifo();
+    queue.add(&key("a"), at(0));
+    queue.take(at(0)).unwrap();
+    queue.finish(&key("a"), Ending::Again(at(5)), vec![], at(0));
+    queue.add(&key("b"), at(6));
+    queue.wake(at(7));
+    assert_eq!(queue.ready(), 2);
+    let waited = |queue: &mut Queue| queue.take(at(8)).map(|turn| (turn.key.name, turn.waited));
+    assert_eq!(waited(&mut queue), Some(("b".to_owned(), at(2))));
+    assert_eq!(waited(&mut queue), Some(("a".to_owned(), at(3))));
+    assert_eq!(queue.ready(), 0);
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub(super) struct Engine {
     running: FuturesUnordered<BoxFuture<'static, Finished>>,
     began: Instant,
     summary: Summary,
+    /// How many keys were ready and running when it was last told.
+    busy: (usize, usize),
 }
 
 impl Engine {
@@ -64,6 +66,7 @@ impl Engine {
             running: FuturesUnordered::new(),
             began: Instant::now(),
             summary: Summary::default(),
+            busy: (0, 0),
             name,
             options,
             watches,
@@ -85,6 +88,7 @@ impl Engine {
     {
         loop {
             self.queue.wake(self.now());
+            self.tell_load();
             let may_start =
                 self.unsynced.is_empty() && self.running.len() < self.options.slots && self.queue.has_ready();
             let timer = self.queue.next_timer();
@@ -103,7 +107,16 @@ impl Engine {
         while let Some(finished) = self.running.next().await {
             self.finish(finished);
         }
+        self.tell_load();
         self.summary
+    }
+
+    fn tell_load(&mut self) {
+        let busy = (self.queue.ready(), self.running.len());
+        if let Some(load) = self.options.load.as_ref().filter(|_| busy != self.busy) {
+            load.busy(busy.0, busy.1);
+            self.busy = busy;
+        }
     }
 
     /// Since the run began, by tokio's monotonic clock.
@@ -177,6 +190,9 @@ impl Engine {
     {
         let Some(turn) = self.queue.take(self.now()) else { return };
         let key = turn.key;
+        if let Some(load) = &self.options.load {
+            load.waited(turn.waited);
+        }
         if !turn.caught_up {
             tracing::warn!(runner = self.name, %key, "its own writes have not been seen in time");
             self.record(&Happening::Stale { key: &key });
@@ -220,6 +236,9 @@ impl Engine {
                 let retry_in = delay.unwrap_or_default();
                 tracing::warn!(runner = self.name, %key, %failure, ?retry_in, "a reconcile failed");
                 self.record(&Happening::Failed { key: &key, failure, retry_in });
+                if let Some(load) = &self.options.load {
+                    load.retried();
+                }
                 *match failure {
                     Failure::Error(_) => &mut self.summary.errors,
                     Failure::Panic(_) => &mut self.summary.panics,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::json;
 use windlass_runtime::key::Key;
-use windlass_runtime::runner::{Ctx, Options, Outcome, Runner};
+use windlass_runtime::runner::{Ctx, Load, Options, Outcome, Runner};
 
 use crate::world::{Tally, name, nothing, run_for, sleep, value, world};
 
@@ -179,7 +179,9 @@ fn a_panic_is_contained_and_its_key_tried_again() {
 fn a_reconcile_that_hangs_gives_back_its_slot() {
     world(|world| async move {
         world.stub.put_all(["a", "b"]);
-        let options = Options { slots: 1, deadline: Duration::from_secs(30), ..world.options() };
+        let told = Arc::new(Told::default());
+        let load: Option<Arc<dyn Load>> = Some(told.clone());
+        let options = Options { slots: 1, deadline: Duration::from_secs(30), load, ..world.options() };
         let runner = Runner::new("test", world.watch(), options);
         let summary = run_for(runner, 45, |object, _| async move {
             if name(&object) == "a" {
@@ -190,7 +192,30 @@ fn a_reconcile_that_hangs_gives_back_its_slot() {
         .await;
         assert_eq!(summary.overdue, 2, "the second is dropped while stopping");
         assert_eq!(world.lines_with("finished default/b"), ["00:00:30Z finished default/b"]);
+        let told = told.0.lock().unwrap().join(", ");
+        let first = "2 ready, waited 0ns, 1 ready 1 running, retried, 1 ready, waited 30s, 1 running, none";
+        assert!(told.starts_with(first) && told.ends_with("retried, none"), "{told}");
     });
+}
+
+/// How busy a runner said that it was.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Load for Told {
+    fn busy(&self, ready: usize, running: usize) {
+        let counted = |count: usize, what: &str| (count > 0).then(|| format!("{count} {what}"));
+        let told: Vec<String> = [counted(ready, "ready"), counted(running, "running")].into_iter().flatten().collect();
+        self.0.lock().unwrap().push(if told.is_empty() { "none".to_owned() } else { told.join(" ") });
+    }
+
+    fn waited(&self, time: Duration) {
+        self.0.lock().unwrap().push(format!("waited {time:?}"));
+    }
+
+    fn retried(&self) {
+        self.0.lock().unwrap().push("retried".to_owned());
+    }
 }
 
 #[test]

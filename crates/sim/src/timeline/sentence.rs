@@ -77,6 +77,7 @@ fn of_update(fact: &Fact) -> Option<(What, String, String)> {
         Fact::UpdateSucceeded { update } => {
             (What::UpdateSucceeded, update, format!("ClusterUpdate {update} succeeded"))
         }
+        Fact::UpdateAborted { update } => (What::UpdateAborted, update, format!("ClusterUpdate {update} was given up")),
         Fact::UpdateFailed { update, why: Some(why) } => {
             (What::UpdateFailed, update, format!("ClusterUpdate {update} failed: {why}"))
         }

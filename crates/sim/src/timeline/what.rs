@@ -37,6 +37,8 @@ pub enum What {
     UpdateSucceeded,
     /// An update gave up.
     UpdateFailed,
+    /// An update was given up.
+    UpdateAborted,
     /// A machine is asked for.
     MachineCreated,
     /// A machine is a node.

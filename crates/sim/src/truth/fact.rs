@@ -39,6 +39,8 @@ pub(crate) enum Fact {
     UpdateSucceeded { update: Box<str> },
     /// An update gave up.
     UpdateFailed { update: Box<str>, why: Option<Box<str>> },
+    /// An update was given up.
+    UpdateAborted { update: Box<str> },
     /// An update has another id than before.
     UpdateRenamed { update: Box<str>, was: Box<str> },
 
@@ -184,7 +186,8 @@ impl Fact {
             | Self::UpdateResumed { .. }
             | Self::UpdateRenamed { .. }
             | Self::UpdateSucceeded { .. }
-            | Self::UpdateFailed { .. } => Topic::Request,
+            | Self::UpdateFailed { .. }
+            | Self::UpdateAborted { .. } => Topic::Request,
             Self::MachineCreated { .. }
             | Self::MachineDeleting { .. }
             | Self::MachineDeleted { .. }

@@ -235,8 +235,10 @@ impl Cluster {
             self.running_updates.remove(name);
             return Vec::new();
         }
-        let is_running =
-            !matches!(read.status.as_ref().and_then(|status| status.state.as_deref()), Some("Succeeded" | "Failed"));
+        let is_running = !matches!(
+            read.status.as_ref().and_then(|status| status.state.as_deref()),
+            Some("Succeeded" | "Failed" | "Aborted")
+        );
         if is_running {
             self.running_updates.insert(name.clone(), read.spec.id.clone());
         } else {
@@ -253,6 +255,7 @@ impl Cluster {
         let state = match status.state.as_deref() {
             Some("Succeeded") => UpdateState::Succeeded,
             Some("Failed") => UpdateState::Failed,
+            Some("Aborted") => UpdateState::Aborted,
             _ => UpdateState::Running,
         };
         let mut facts = Vec::new();
@@ -274,6 +277,7 @@ impl Cluster {
                 UpdateState::Running => Fact::UpdateResumed { update: name.clone() },
                 UpdateState::Succeeded => Fact::UpdateSucceeded { update: name.clone() },
                 UpdateState::Failed => Fact::UpdateFailed { update: name.clone(), why: status.failure },
+                UpdateState::Aborted => Fact::UpdateAborted { update: name.clone() },
             });
         }
         self.update = Some(Update {

@@ -1,4 +1,4 @@
-//! `windlass control-plane upgrade`: what the Job of an update runs.
+//! `windlass control-plane upgrade` and `abort`: what the Jobs of an update run.
 
 use std::sync::Arc;
 
@@ -18,15 +18,14 @@ pub struct ControlPlane {
 }
 
 impl ControlPlane {
-    /// Replaces the machines, and says how it went.
+    /// Does what it is told, and says how it went.
     pub async fn run(self) -> Result<Exit, Failure> {
-        let upgrader::Command::Upgrade(arguments) = self.command;
         let access =
             UpgraderAccess { client: ambient().await?, workloads: Arc::new(OverKubeconfig), clock: Clock::wall() };
-        let id = arguments.upgrade_id;
-        let done = upgrader::run(&access, &arguments).await;
+        let id = self.command.arguments().upgrade_id;
+        let done = upgrader::obey(&access, &self.command).await;
         let done = done.map_err(|error| Unfinished { report: error.report(), id })?;
-        output::data(&done.to_string())?;
+        output::data(&done)?;
         Ok(Exit::Done)
     }
 }

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+use windlass_plan::render::Defaults;
 use windlass_sim::fault::Scenario;
 use windlass_sim::timeline::{Recorder, Timeline};
 
@@ -66,7 +67,7 @@ impl Demo {
     fn play(&self, scene: &Scene) -> Result<Option<Exit>, Failure> {
         let second = output::took(SignedDuration::from_secs(self.speed.get().into()));
         output::data(&format!(
-            "# An embedded management cluster with simulated machines. {second} of their time pass in a second."
+            "# An embedded management cluster with simulated machines. {second} of their time passes in a second."
         ))?;
         let (control_plane, workers) = (self.control_plane.to_string(), self.workers.to_string());
         let create = ["create", "cluster", CLUSTER, "--release", FROM];
@@ -145,6 +146,7 @@ impl Scene {
             kubeconfig: &kubeconfig,
             speed,
             scenario: Scenario::default(),
+            defaults: Defaults::default(),
             recorder: recorder.clone(),
             metrics: Arc::default(),
         };

@@ -13,9 +13,10 @@ use windlass_api::name::{ClusterName, ClusterSecret};
 use windlass_plan::render::job;
 
 use self::tree::Branch;
+use crate::changed::Changed;
 use crate::client::{Connection, Error, Management};
 use crate::error::{Exit, Failure};
-use crate::output::{self, Document, Format};
+use crate::output;
 use crate::report::{self, CONTROL_PLANE, MachineReport, Report, UpdateReport};
 
 /// Show a cluster and all that it consists of, as a tree
@@ -26,9 +27,9 @@ use crate::report::{self, CONTROL_PLANE, MachineReport, Report, UpdateReport};
 pub struct Describe {
     /// The cluster
     cluster: ClusterName,
-    /// Write it as a document instead, for scripts
+    /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -42,7 +43,7 @@ impl Describe {
         let parts = Parts::read(&management, &self.cluster, &report).await?;
         let tree = tree(&report, &parts);
         match self.output {
-            Some(format) => output::document(format, &Document::new("ClusterDescription", tree))?,
+            Some(format) => format.tell_cluster(&self.cluster, "ClusterDescription", tree)?,
             None => output::data(&tree.text())?,
         }
         Ok(Exit::Done)

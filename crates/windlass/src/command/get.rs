@@ -1,5 +1,6 @@
 //! `windlass get`: lists, as the server prints them.
 
+use clap::ValueEnum as _;
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{ApiResource, Request};
@@ -128,6 +129,14 @@ impl Get {
         if self.what == What::Jobs { NAMESPACE } else { management.namespace.as_str() }
     }
 
+    /// That there is none of that name.
+    fn none(&self, management: &Management, name: &str) -> Error {
+        // Add-ons are asked for by the name of their cluster.
+        let what = if self.what == What::Addons { What::Clusters } else { self.what };
+        let what = what.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        Error::None { what, name: name.to_owned(), namespace: self.place(management).to_owned() }
+    }
+
     /// What of it is listed. Of all Jobs, only those of updates.
     fn chosen(&self) -> ListParams {
         let of_updates = (self.what == What::Jobs).then_some(label::UPDATE_ID.name);
@@ -140,7 +149,7 @@ impl Get {
         let attempt = format!("list the {}", resource.plural);
         let failed = client::Error::while_trying(&attempt);
         let mut objects = match &self.name {
-            Some(name) => vec![api.get(name).await.map_err(failed)?],
+            Some(name) => vec![api.get_opt(name).await.map_err(failed)?.ok_or_else(|| self.none(management, name))?],
             None => api.list(&self.chosen()).await.map_err(failed)?.items,
         };
         for object in &mut objects {
@@ -165,8 +174,13 @@ impl Get {
         let mut request =
             request.map_err(|source| client::Error::while_trying(&attempt)(kube::Error::BuildRequest(source)))?;
         request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(AS_TABLE));
-        let answer = management.client.request(request).await;
-        let table: Table = answer.map_err(client::Error::while_trying(&attempt))?;
+        let table: Table = match (management.client.request(request).await, &self.name) {
+            (Ok(table), _) => table,
+            (Err(kube::Error::Api(status)), Some(name)) if status.code == 404 && status.details.is_some() => {
+                return Err(self.none(management, name).into());
+            }
+            (Err(error), _) => return Err(client::Error::while_trying(&attempt)(error).into()),
+        };
         if table.rows.is_empty() {
             let place = if self.all_namespaces {
                 String::new()
@@ -334,6 +348,8 @@ impl Table {
 /// Something that is not there.
 #[derive(Debug, thiserror::Error)]
 enum Error {
+    #[error("{name} is not among the {what} in the namespace {namespace}")]
+    None { what: String, name: String, namespace: String },
     #[error("there is no release {name}")]
     NoRelease { name: String },
     #[error("releases have no labels to select them by")]
@@ -345,13 +361,14 @@ enum Error {
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
-            Self::NoRelease { .. } | Self::NoLabels => Kind::User,
+            Self::None { .. } | Self::NoRelease { .. } | Self::NoLabels => Kind::User,
             Self::Unreadable(_) => Kind::Environment,
         }
     }
 
     fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::None { what, namespace, .. } => format!("windlass get {what} -n {namespace}"),
             Self::NoRelease { .. } | Self::NoLabels => "windlass release list".to_owned(),
             Self::Unreadable(_) => "windlass get clusters -o yaml".to_owned(),
         })

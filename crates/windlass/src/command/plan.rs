@@ -16,9 +16,10 @@ use windlass_rehearse::preview::{self, Foreseen, preview};
 use windlass_rehearse::rehearsal::{Request, Wish};
 use windlass_runtime::chance::Seed;
 
+use crate::changed::Changed;
 use crate::client::Connection;
 use crate::error::{Exit, Explained, Failure, Kind};
-use crate::output::{self, Document, Format};
+use crate::output;
 use crate::release;
 use crate::snapshot;
 use crate::wanted::{self, Wanted};
@@ -41,9 +42,9 @@ pub struct Plan {
     /// End with code 2 if there is something to change
     #[arg(long)]
     detailed_exitcode: bool,
-    /// Write it as a document instead, for scripts
+    /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -67,7 +68,7 @@ impl Plan {
             true | false => Exit::Done,
         };
         if let Some(format) = self.output {
-            output::document(format, &Document::new("PlanReport", report))?;
+            format.tell_cluster(&self.cluster, "PlanReport", report)?;
             return Ok(exit);
         }
         output::data(&report.text())?;
@@ -80,7 +81,7 @@ impl Plan {
     fn show_deletion(self, report: &DeletionReport) -> Result<Exit, Failure> {
         let exit = if self.detailed_exitcode { Exit::Changes } else { Exit::Done };
         if let Some(format) = self.output {
-            output::document(format, &Document::new("DeletionReport", report))?;
+            format.tell_cluster(&self.cluster, "DeletionReport", report)?;
             return Ok(exit);
         }
         output::data(&report.text())?;
@@ -204,7 +205,7 @@ impl PlanReport {
         };
         let update = match planned.record {
             Some(Record::Begin { name, from, .. }) => Some(Update { name: name.to_string(), from: from.distribution }),
-            Some(Record::Resumed | Record::Succeeded | Record::Failed { .. }) | None => None,
+            Some(Record::Resumed | Record::Succeeded | Record::Failed { .. } | Record::Aborted) | None => None,
         };
         let report = planned.report;
         Self {

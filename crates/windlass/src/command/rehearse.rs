@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use windlass_api::name::{ClusterName, NamespacedName};
 use windlass_plan::gate::Gate;
+use windlass_plan::resolve::Refusal;
 use windlass_rehearse::crash::Crashes;
 use windlass_rehearse::rehearsal::{self, Rehearsal, Request, Verdict, hold, rehearse};
 use windlass_rehearse::snapshot::{RestoreError, Snapshot};
@@ -14,9 +15,10 @@ use windlass_sim::durations::Durations;
 use windlass_sim::fault::Scenario;
 use windlass_sim::world::{Settings, World};
 
+use crate::changed::Changed;
 use crate::client::Connection;
 use crate::error::{Exit, Explained, Failure, Kind};
-use crate::output::{self, Document, Format};
+use crate::output;
 use crate::release;
 use crate::scenario;
 use crate::snapshot;
@@ -47,9 +49,9 @@ pub struct Rehearse {
     /// Also draw it, machine by machine, as an SVG file; where it takes several updates, one file for each
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
-    /// Write it as a document instead, for scripts
+    /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -63,13 +65,18 @@ impl Rehearse {
             let management = self.connection.open().await?;
             let found = management.cluster(&self.cluster).await?;
             let releases = release::all(&management).await?;
-            let way = self.wanted.to.as_ref().and_then(|to| {
-                let from = way::current(&found).ok()?;
-                Way::find(&found, &from, to, &releases).ok()
-            });
+            let from = way::current(&found).ok();
+            let way = from.zip(self.wanted.to.as_ref()).map(|(from, to)| Way::find(&found, &from, to, &releases));
+            // What else is refused is refused by the API that is asked, in its words.
+            let way = match way {
+                Some(Err(refusal)) if matches!(*refusal, Refusal::NoPath { .. }) => {
+                    return Err(release::Error::from(refusal).into());
+                }
+                Some(Ok(way)) => Some(way).filter(Way::is_long),
+                Some(Err(_)) | None => None,
+            };
             Ok((snapshot::read(&management).await?, management.namespace, way))
         })?;
-        let way = way.filter(Way::is_long);
         self.wanted.fits(way.as_ref())?;
         let seed = Seed(self.seed);
         let world = restore(&snapshot, seed)?;
@@ -88,8 +95,8 @@ impl Rehearse {
         let exit = rehearsals.iter().map(exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done);
         if let Some(format) = self.output {
             match rehearsals.as_slice() {
-                [one] => output::document(format, &Document::new("RehearsalReport", one))?,
-                items => output::document(format, &Document::new("RehearsalReportList", RehearsalList { items }))?,
+                [one] => format.tell_cluster(&self.cluster, "RehearsalReport", one)?,
+                items => format.tell_cluster(&self.cluster, "RehearsalReportList", RehearsalList { items })?,
             }
             return Ok(exit);
         }

@@ -2,11 +2,12 @@
 
 use serde::Serialize;
 use windlass_api::name::ClusterName;
-use windlass_api::version::VersionPrefix;
+use windlass_api::version::{KubernetesVersion, VersionPrefix};
 
+use crate::changed::Changed;
 use crate::client::{self, Connection, Management};
 use crate::error::{Exit, Failure};
-use crate::output::{self, Document, Format};
+use crate::output;
 use crate::release::{self, Summary};
 use crate::way::{self, Way};
 
@@ -30,9 +31,9 @@ impl Release {
 /// List the releases there are, oldest first
 #[derive(clap::Args)]
 pub struct List {
-    /// Write it as a document instead, for scripts
+    /// Write it as a document instead, for scripts, or the names of the releases
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -47,11 +48,19 @@ impl List {
     async fn run(self) -> Result<Exit, Failure> {
         let releases = summaries(&self.connection.open().await?).await?;
         match self.output {
-            Some(format) => output::document(format, &Document::new("ReleaseList", ReleaseList { items: releases }))?,
+            Some(format) => {
+                let names = names(releases.iter().map(|release| &release.version));
+                format.tell(&names, "ReleaseList", ReleaseList { items: releases })?;
+            }
             None => print(&releases)?,
         }
         Ok(Exit::Done)
     }
+}
+
+/// Releases by name, a line for each.
+fn names<'a>(versions: impl Iterator<Item = &'a KubernetesVersion>) -> String {
+    versions.map(|version| format!("release/{version}")).collect::<Vec<_>>().join("\n")
 }
 
 /// The releases there are, oldest first.
@@ -85,9 +94,9 @@ pub struct Path {
     /// The release to get to, or the beginning of its version
     #[arg(long, value_name = "RELEASE")]
     to: VersionPrefix,
-    /// Write it as a document instead, for scripts
+    /// Write it as a document instead, for scripts, or the names of the releases
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -109,7 +118,7 @@ impl Path {
         let way = Way::find(&cluster, &from, &self.to, &releases).map_err(release::Error::from)?;
         let path = ReleasePath { cluster: self.cluster, way };
         match self.output {
-            Some(format) => output::document(format, &Document::new("ReleasePath", path))?,
+            Some(format) => format.tell(&names(path.way.hops.iter().map(|hop| &hop.to)), "ReleasePath", path)?,
             None => path.print()?,
         }
         Ok(Exit::Done)

@@ -1,23 +1,27 @@
 //! `windlass retry`: an update that has failed goes on where it stopped.
 
-use kube::api::{DeleteParams, Preconditions};
+use k8s_openapi::api::batch::v1::Job;
+use kube::ResourceExt as _;
 use serde::Serialize;
+use serde_json::json;
+use windlass_api::annotation;
 use windlass_api::condition::ConditionType;
-use windlass_api::kind::cluster_update::UpdateState;
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::name::{ClusterName, ObjectName, UpdateId};
 
 use crate::changed::Changed;
-use crate::client::{self, Connection};
+use crate::client::{Connection, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
-use crate::update::{Latest, ended, jobs};
+use crate::update::{Latest, annotate, delete, ended, ways_out};
 
 use super::block_on;
 
 /// Try a failed update of a control plane again
 ///
 /// Deletes the Job that has failed. The controllers make it again, with the same id: it goes on with the machines that it finds,
-/// and replaces none twice.
+/// and replaces none twice. An update whose workers failed has no Job: it goes on by itself when they move again, and it is said
+/// what keeps them.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  windlass logs my-tkc      see why it failed\n  windlass retry my-tkc     when that is mended"
@@ -25,6 +29,9 @@ use super::block_on;
 pub struct Retry {
     /// The cluster
     cluster: ClusterName,
+    /// Go on with what another update has begun and nobody leads any more: machines carry its mark
+    #[arg(long)]
+    adopt: bool,
     /// Write it as a document instead, for scripts, or the name of the update
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Changed>,
@@ -53,17 +60,42 @@ impl Retry {
         let management = self.connection.open().await?;
         let latest = Latest::of(&management, &self.cluster).await?;
         let job = latest.job(&management).await?;
-        let Some(job) = job.filter(|job| ended(job) == Some(ConditionType::Failed)) else {
-            return Err(self.nothing(&latest).into());
+        let failed = job.filter(|job| ended(job) == Some(ConditionType::Failed));
+        if self.adopt {
+            return self.take_over(&management, &latest, failed).await;
+        }
+        let Some(job) = failed else {
+            return Err(nothing(&self.cluster, &latest.record).into());
         };
-        let name = latest.job_name();
-        // Of this Job: another one of its name may be at work by now.
-        let preconditions = Preconditions { uid: job.metadata.uid.clone(), resource_version: None };
-        let parameters = DeleteParams::background().preconditions(preconditions);
-        let deleted = jobs(&management).delete(name.as_str(), &parameters).await;
-        deleted.map_err(client::Error::while_trying(&format!("delete the failed Job {name}")))?;
+        delete(&management, &job).await?;
         let failed_attempts = job.status.and_then(|status| status.failed).unwrap_or_default();
         self.tell(&latest, failed_attempts)
+    }
+
+    /// Goes on under the id of the update whose marks are on the machines. A Job that has failed because of them has nothing
+    /// more to do.
+    async fn take_over(&self, management: &Management, latest: &Latest, failed: Option<Job>) -> Result<Exit, Failure> {
+        let (cluster, update) = (&self.cluster, latest.name());
+        if let Some(UpdateState::Succeeded | UpdateState::Aborted) =
+            latest.record.status.as_ref().and_then(|status| status.state)
+        {
+            return Err(nothing(cluster, &latest.record).into());
+        }
+        let id = latest.foreign(management, cluster).await?;
+        let (key, value) = annotation::ADOPT.entry(&id);
+        let failed_attempts = failed.as_ref().and_then(|job| job.status.as_ref()?.failed).unwrap_or_default();
+        annotate(management, update, json!({ key: value }), &format!("have the update {update} adopt {id}")).await?;
+        if let Some(job) = failed {
+            delete(management, &job).await?;
+        }
+        if let Some(format) = self.output {
+            let report = RetryReport { cluster, update, id, job: id.job_name(), failed_attempts };
+            format.tell(&format!("clusterupdate.windlass.dev/{update}"), "RetryReport", report)?;
+        } else {
+            output::data(&format!("update {update} of {cluster} goes on with what the update {id} has begun"))?;
+        }
+        output::note(&format!("Next: windlass status {cluster} --watch"));
+        Ok(Exit::Done)
     }
 
     fn tell(&self, latest: &Latest, failed_attempts: i32) -> Result<Exit, Failure> {
@@ -80,18 +112,22 @@ impl Retry {
         output::note(&format!("Next: windlass status {cluster} --watch"));
         Ok(Exit::Done)
     }
+}
 
-    /// Why there is nothing to try again.
-    fn nothing(&self, latest: &Latest) -> Error {
-        let (cluster, update) = (self.cluster.clone(), latest.name().to_owned());
-        let status = latest.record.status.clone().unwrap_or_default();
-        match status.state {
-            Some(UpdateState::Failed) => {
-                Error::NoJob { cluster, update, why: status.failure.unwrap_or_else(|| "nothing is said".to_owned()) }
-            }
-            Some(UpdateState::Succeeded) => Error::Done { cluster, update },
-            _ => Error::GoesOn { cluster, update },
-        }
+/// Why there is nothing to try again.
+fn nothing(cluster: &ClusterName, record: &ClusterUpdate) -> Error {
+    let (cluster, update) = (cluster.clone(), record.name_any());
+    let status = record.status.clone().unwrap_or_default();
+    match status.state {
+        Some(UpdateState::Failed) => Error::Mend {
+            cluster,
+            update,
+            why: status.failure.unwrap_or_else(|| "nothing is said".to_owned()),
+            ways: ways_out(&status.waiting_for).into_iter().map(str::to_owned).collect(),
+        },
+        Some(UpdateState::Succeeded) => Error::Done { cluster, update },
+        Some(UpdateState::Aborted) => Error::GivenUp { cluster, update },
+        Some(UpdateState::Running) | None => Error::GoesOn { cluster, update },
     }
 }
 
@@ -102,8 +138,10 @@ enum Error {
     GoesOn { cluster: ClusterName, update: String },
     #[error("the update {update} of {cluster} is done: there is nothing to try again")]
     Done { cluster: ClusterName, update: String },
-    #[error("the update {update} of {cluster} did not fail in a Job, and goes on by itself when this is mended: {why}")]
-    NoJob { cluster: ClusterName, update: String, why: String },
+    #[error("the update {update} of {cluster} was given up: there is nothing to try again")]
+    GivenUp { cluster: ClusterName, update: String },
+    #[error("the update {update} of {cluster} goes on by itself when this is mended: {why}")]
+    Mend { cluster: ClusterName, update: String, why: String, ways: Vec<String> },
 }
 
 impl Explained for Error {
@@ -112,7 +150,58 @@ impl Explained for Error {
     }
 
     fn hint(&self) -> Option<String> {
-        let (Self::GoesOn { cluster, .. } | Self::Done { cluster, .. } | Self::NoJob { cluster, .. }) = self;
-        Some(format!("windlass status {cluster}"))
+        Some(match self {
+            Self::GoesOn { cluster, .. } | Self::Done { cluster, .. } | Self::GivenUp { cluster, .. } => {
+                format!("windlass status {cluster}")
+            }
+            Self::Mend { cluster, ways, .. } => {
+                let more = [format!("windlass why {cluster}")];
+                ways.iter().chain(&more).map(String::as_str).collect::<Vec<_>>().join("\n  try: ")
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn check(status: &serde_json::Value, said: &str) {
+        let machines = json!({"count": 1, "class": "small", "storageClass": "fast"});
+        let end = json!({"distribution": "", "kubernetes": "", "controlPlane": machines, "workers": machines});
+        let record = serde_json::from_value(json!({
+            "apiVersion": "windlass.dev/v1alpha1",
+            "kind": "ClusterUpdate",
+            "metadata": {"name": "my-tkc-1"},
+            "spec": {"cluster": "my-tkc", "ordinal": 1, "id": "7", "from": end, "to": end, "envelopeDigest": ""},
+            "status": status,
+        }));
+        let error = nothing(&"my-tkc".parse().unwrap(), &record.unwrap());
+        assert_eq!(Failure::from(error).text(), said);
+    }
+
+    #[test]
+    fn of_workers_that_failed_it_is_said_what_to_do() {
+        let stalled = "the pool default has not moved since 2026-05-04T10:00:00Z";
+        let wait = |object: &str, message: &str, way_out: &str| json!({"stage": "workers", "reason": "r", "object": object, "message": message, "wayOut": way_out});
+        check(
+            &json!({"state": "Failed", "failure": stalled, "waitingFor": [
+                wait("Pool/default", stalled, "repair what keeps its machines"),
+                wait("Machine/w-1", "Machine w-1 cannot be drained", "relax the budget"),
+                wait("Machine/w-2", "Machine w-2 cannot be drained", "relax the budget"),
+                wait("Pool/default", stalled, "repair what keeps its machines"),
+            ]}),
+            "\
+error (user): the update my-tkc-1 of my-tkc goes on by itself when this is mended: the pool default has not moved since 2026-05-04T10:00:00Z
+  try: relax the budget
+  try: repair what keeps its machines
+  try: windlass why my-tkc",
+        );
+        check(
+            &json!({"state": "Running"}),
+            "error (user): the update my-tkc-1 of my-tkc goes on: there is nothing to try again\n  try: windlass status my-tkc",
+        );
     }
 }

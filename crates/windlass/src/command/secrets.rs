@@ -11,9 +11,10 @@ use windlass_controller::recovery::{
 use windlass_runtime::clock::Clock;
 
 use crate::ask::{Answer, ask};
+use crate::changed::Changed;
 use crate::client::{Connection, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
-use crate::output::{self, Document, Format};
+use crate::output;
 
 /// Check the certificates and keys that machines need to join a cluster, and recover them
 #[derive(clap::Subcommand)]
@@ -30,9 +31,9 @@ pub enum Secrets {
 pub struct Check {
     /// The cluster
     cluster: ClusterName,
-    /// Write it as a document instead, for scripts
+    /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -55,9 +56,9 @@ pub struct Recover {
     /// Take what is missing from this machine only
     #[arg(long, value_name = "MACHINE")]
     from: Option<MachineName>,
-    /// Write it as a document instead, for scripts
+    /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -76,7 +77,7 @@ impl Check {
     async fn run(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
         let report = check(&management.client, &management.namespace, &self.cluster).await.map_err(Error::Recovery)?;
-        show(&report, self.output)?;
+        show(&self.cluster, &report, self.output)?;
         Ok(exit(&report))
     }
 }
@@ -86,7 +87,7 @@ impl Recover {
         let management = self.connection.open().await?;
         let mut options = Options { apply: self.apply, from: self.from.clone() };
         let mut report = self.recover(&management, &options).await?;
-        show(&report, self.output)?;
+        show(&self.cluster, &report, self.output)?;
         let count = report.secrets.iter().filter(|secret| is_open(secret)).count();
         if count == 0 || self.output.is_some() {
             return Ok(exit(&report));
@@ -102,7 +103,7 @@ impl Recover {
         }
         options.apply = true;
         report = self.recover(&management, &options).await?;
-        show(&report, self.output)?;
+        show(&self.cluster, &report, self.output)?;
         Ok(exit(&report))
     }
 
@@ -125,9 +126,9 @@ fn exit(report: &SecretsReport) -> Exit {
     }
 }
 
-fn show(report: &SecretsReport, format: Option<Format>) -> Result<(), output::Error> {
+fn show(cluster: &ClusterName, report: &SecretsReport, format: Option<Changed>) -> Result<(), output::Error> {
     match format {
-        Some(format) => output::document(format, &Document::new("SecretsReport", report)),
+        Some(format) => format.tell_cluster(cluster, "SecretsReport", report),
         None => output::data(&text(report)),
     }
 }

@@ -3,9 +3,10 @@
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::ClusterName;
 
+use crate::changed::{Changed, cluster_name};
 use crate::client::{Connection, Management};
 use crate::error::{Exit, Failure};
-use crate::output::{self, Document, Format};
+use crate::output::{self, Document};
 use crate::report::{self, Report};
 use crate::watch::Watch;
 
@@ -17,9 +18,9 @@ pub struct Status {
     /// Show it again whenever it changes
     #[arg(short, long)]
     watch: bool,
-    /// Write it as a document instead, for scripts
+    /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -66,7 +67,7 @@ impl Status {
     async fn show(&self, management: &Management, cluster: &TanzuKubernetesCluster) -> Result<(), Failure> {
         let report = report::read(management, cluster).await?;
         match self.output {
-            Some(format) => output::document(format, &Document::new("StatusReport", report))?,
+            Some(format) => format.tell_cluster(&self.cluster, "StatusReport", report)?,
             None => output::data(&report.text())?,
         }
         Ok(())
@@ -76,10 +77,11 @@ impl Status {
     fn text(&self, report: &Report) -> Result<String, output::Error> {
         match self.output {
             None => Ok(format!("{}\n", report.text())),
-            Some(Format::Json) => {
+            Some(Changed::Name) => Ok(cluster_name(&self.cluster)),
+            Some(Changed::Json) => {
                 serde_json::to_string(&Document::new("StatusReport", report)).map_err(output::Error::Json)
             }
-            Some(Format::Yaml) => {
+            Some(Changed::Yaml) => {
                 let yaml = serde_saphyr::to_string(&Document::new("StatusReport", report));
                 Ok(format!("---\n{}", yaml.map_err(|source| output::Error::Yaml(Box::new(source)))?))
             }

@@ -17,6 +17,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
 use windlass_apiserver::listen::{self, kubeconfig};
 use windlass_controller::metrics::Metrics;
+use windlass_plan::render::Defaults;
 use windlass_sim::timeline::Recorder;
 use windlass_sim::world as sim;
 
@@ -35,7 +36,8 @@ const EVENTS_MAX: usize = 10_000;
 
 /// Start an embedded management cluster and keep it running.
 ///
-/// Prints one line for a shell, `export KUBECONFIG=…`, and serves until it is interrupted. It has releases, machine classes
+/// Prints one line for a shell, `export KUBECONFIG=…` (with --metrics another, `export WINDLASS_METRICS=…`), and serves until it
+/// is interrupted. It has releases, machine classes
 /// and simulated machines, so that clusters can be created and upgraded on it. Everything is kept in memory: objects, keys and
 /// ports are new at each start.
 #[derive(clap::Args)]
@@ -59,6 +61,17 @@ pub struct Up {
     /// Serve metrics for Prometheus, on an address of this machine only; a free port without one
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
     metrics: Option<SocketAddr>,
+    /// Have nodes register with this, as another version of Windlass may decide: imagePullPolicy=Always. May be given several
+    /// times. Machines that were made without it are replaced when somebody agrees
+    #[arg(long, value_name = "FIELD=VALUE", value_parser = registration)]
+    node_registration: Vec<(String, String)>,
+}
+
+/// A field of kubeadm's `nodeRegistration`, and what it is to be.
+fn registration(text: &str) -> Result<(String, String), String> {
+    let both = text.split_once('=').filter(|(field, value)| !field.is_empty() && !value.is_empty());
+    let (field, value) = both.ok_or_else(|| "accepted is FIELD=VALUE, such as imagePullPolicy=Always".to_owned())?;
+    Ok((field.to_owned(), value.to_owned()))
 }
 
 pub fn speed(text: &str) -> Result<NonZeroU32, String> {
@@ -90,18 +103,21 @@ impl Up {
             kubeconfig: &path,
             speed: self.speed,
             scenario,
+            defaults: Defaults { node_registration: self.node_registration.into_iter().collect() },
             recorder: Recorder::remembering(EVENTS_MAX),
             metrics: Arc::clone(&counters),
         })
         .await?;
         let text = path.to_str().ok_or_else(|| Error::PathText { path: path.clone() })?;
-        output::data(&format!("export KUBECONFIG={}", shell_word(text)))?;
-        output::note(&format!("A management cluster listens on {}. Ctrl-C ends it.", embedded.url));
-        output::note("In another terminal, try: windlass create cluster my-tkc --wait");
+        let mut lines = vec![format!("export KUBECONFIG={}", shell_word(text))];
         if let Some(address) = self.metrics {
-            let listener = metrics::listen(address).await?;
+            let (listener, url) = metrics::listen(address).await?;
+            lines.push(format!("export WINDLASS_METRICS={url}"));
             tokio::spawn(metrics::serve(listener, embedded.client(), counters));
         }
+        output::data(&lines.join("\n"))?;
+        output::note(&format!("A management cluster listens on {}. Ctrl-C ends it.", embedded.url));
+        output::note("In another terminal, try: windlass create cluster my-tkc --wait");
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = embedded.serve(async move {
             // It never sends: it is dropped to stop.

@@ -68,6 +68,8 @@ struct UpgradeReport<'a> {
 #[serde(rename_all = "camelCase")]
 enum Outcome {
     NothingToDo,
+    /// It was asked for before, and was waited for.
+    Reached,
     DryRun,
     Begun,
     /// The first of several updates is done, and no more was agreed on.
@@ -103,12 +105,16 @@ impl Upgrade {
     /// One update.
     async fn go_at_once(&self, management: &Management, from: KubernetesVersion) -> Result<Exit, Failure> {
         let wish = Wish { version: self.to.as_str(), full_version: None, on_the_way_to: None };
-        let to = way::current(&self.patch(management, &wish, true).await?)?;
+        let tried = self.patch(management, &wish, true).await?;
+        let to = way::current(&tried)?;
         tell_warnings(management);
         let hops = if from == to { Vec::new() } else { vec![WayHop { to: to.clone(), workers: true }] };
         let way = Way { from, to, hops };
         if way.hops.is_empty() {
-            return self.tell(&way, Outcome::NothingToDo);
+            // It may have been asked for a moment ago, by somebody who did not wait.
+            let generation = tried.metadata.generation.unwrap_or_default();
+            let reached = self.patience.wait(management, &self.cluster, generation).await?.is_some();
+            return self.tell(&way, if reached { Outcome::Reached } else { Outcome::NothingToDo });
         }
         if self.dry_run {
             return self.tell(&way, Outcome::DryRun);
@@ -206,14 +212,11 @@ impl Upgrade {
         match self.output {
             Some(format) => {
                 let report = UpgradeReport { cluster, way, outcome };
-                format.tell(
-                    &format!("tanzukubernetescluster.run.tanzu.vmware.com/{cluster}"),
-                    "UpgradeReport",
-                    report,
-                )?;
+                format.tell_cluster(cluster, "UpgradeReport", report)?;
             }
             None => output::data(&match outcome {
                 Outcome::NothingToDo => format!("cluster {cluster} is asked to be at {to} already"),
+                Outcome::Reached => format!("cluster {cluster} is at {to}, as was asked before"),
                 Outcome::DryRun => format!("cluster {cluster} upgraded (dry run): {from} to {to}"),
                 Outcome::Begun => format!("cluster {cluster} is being upgraded: {from} to {to}"),
                 Outcome::FirstHop => {

@@ -6,9 +6,12 @@ use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState, WaitingFor}
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::ClusterName;
 
+use crate::changed::Changed;
 use crate::client::{self, Connection, Management};
 use crate::error::{Exit, Failure};
-use crate::output::{self, Document, Format};
+use crate::output;
+use crate::pending;
+use crate::update::ways_out;
 
 /// Say what a cluster waits for: the chain of reasons down to the cause, and what a person can do about it
 ///
@@ -20,9 +23,9 @@ use crate::output::{self, Document, Format};
 pub struct Why {
     /// The cluster
     cluster: ClusterName,
-    /// Write it as a document instead, for scripts
+    /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
-    output: Option<Format>,
+    output: Option<Changed>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -35,7 +38,7 @@ impl Why {
         let update = update_of(&management, &cluster).await?;
         let report = WhyReport::of(&self.cluster, &cluster, update.as_ref());
         match self.output {
-            Some(format) => output::document(format, &Document::new("WhyReport", report))?,
+            Some(format) => format.tell_cluster(&self.cluster, "WhyReport", report)?,
             None => output::data(&report.text(management.now()))?,
         }
         Ok(Exit::Done)
@@ -64,6 +67,9 @@ struct WhyReport {
     failure: Option<String>,
     /// What is waited for, in the order in which a person would have to deal with it.
     waits: Vec<WaitingFor>,
+    /// What would be done if somebody agreed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pending: Option<String>,
 }
 
 impl WhyReport {
@@ -88,31 +94,36 @@ impl WhyReport {
             update: unfinished.and_then(|update| update.metadata.name.clone()),
             failure: of_update.failure,
             waits,
+            pending: pending::message(cluster),
         }
     }
 
     fn text(&self, now: Timestamp) -> String {
         let (cluster, word) = (&self.cluster, self.assessment.to_uppercase());
+        let pending = self.pending.as_ref().map(|pending| format!("… pending: {pending}"));
         if self.waits.is_empty() && self.failure.is_none() {
-            return format!("{cluster}  {word}\n✔ it waits for nothing");
+            let nothing = pending.unwrap_or_else(|| "✔ it waits for nothing".to_owned());
+            return format!("{cluster}  {word}\n{nothing}");
         }
         // What failed is told once, however many stages wait for it.
         let tells_failure = |wait: &&WaitingFor| {
             let tells = |failure: &String| {
-                wait.message.contains(failure) || wait.because.iter().any(|link| link.contains(failure))
+                let is_part = !wait.message.is_empty() && failure.contains(&wait.message);
+                let told = is_part || wait.message.contains(failure);
+                told || wait.because.iter().any(|link| link.contains(failure))
             };
             self.failure.as_ref().is_some_and(tells)
         };
         let (failed, waits): (Vec<&WaitingFor>, Vec<&WaitingFor>) = self.waits.iter().partition(tells_failure);
         let mut sections = vec![match &self.failure {
             Some(failure) => {
-                let way_out = failed.iter().find_map(|wait| wait.way_out.as_ref());
-                let way_out = way_out.map(|way_out| format!("\n  way out: {way_out}")).unwrap_or_default();
-                format!("{cluster}  {word}\n✖ the update failed: {failure}{way_out}")
+                let ways = ways_out(failed).into_iter().map(|way_out| format!("\n  way out: {way_out}"));
+                format!("{cluster}  {word}\n✖ the update failed: {failure}{}", ways.collect::<String>())
             }
             None => format!("{cluster}  {word}"),
         }];
         sections.extend(waits.into_iter().map(|wait| chain(wait, now)));
+        sections.extend(pending);
         sections.join("\n\n")
     }
 }
@@ -201,6 +212,17 @@ my-tkc  UPDATING
             ]})),
             "my-tkc  UPDATEFAILED\n✖ the update failed: the Job gave up\n  way out: delete it",
         );
+        let wait = |stage: &str, object: &str, message: &str, way_out: &str| json!({"stage": stage, "reason": "r", "object": object, "message": message, "wayOut": way_out});
+        check(
+            &json!({"phase": "updateFailed"}),
+            Some(&json!({"state": "Failed", "failure": "w-1 is not drained; the pool stands", "waitingFor": [
+                wait("controlPlane", "Pool/w", "the pool stands", "repair it"),
+                wait("workers", "Machine/w-1", "w-1 is not drained", "lift the budget"),
+                wait("workers", "Pool/w", "the pool stands", "repair it"),
+            ]})),
+            "my-tkc  UPDATEFAILED\n✖ the update failed: w-1 is not drained; the pool stands\n  way out: lift the budget\n  \
+             way out: repair it",
+        );
     }
 
     #[test]
@@ -214,5 +236,12 @@ my-tkc  UPDATING
         );
         check(&json!({"phase": "creating", "waitingFor": "a machine"}), None, "my-tkc  CREATING\n\n… a machine");
         check(&json!({"phase": "running"}), None, "my-tkc  RUNNING\n✔ it waits for nothing");
+        let pending = json!([{"type": "UpdatePending", "status": "True", "reason": "ConsentNeeded",
+            "message": "machines would be replaced; agree to it", "lastTransitionTime": ""}]);
+        check(
+            &json!({"phase": "running", "conditions": pending}),
+            None,
+            "my-tkc  RUNNING\n… pending: machines would be replaced; agree to it",
+        );
     }
 }

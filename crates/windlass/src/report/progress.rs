@@ -74,18 +74,18 @@ fn applied(addons: &BTreeMap<String, AddonStatus>) -> Count {
     Count { done: done.try_into().unwrap_or(u64::MAX), of: ours().count().try_into().unwrap_or(u64::MAX) }
 }
 
-/// Machines that were made since the update began, are ready, and have taken the place of another: those beyond the number that
-/// is asked for have not yet.
+/// Machines that were made since the update began, are ready, and have taken the place of another: as long as there are older
+/// ones, there is no place for as many.
 fn made(update: &ClusterUpdate, machines: &[Machine], control_plane: bool, of: u64) -> u64 {
     let began = time(update.status.as_ref().and_then(|status| status.started_at.as_deref()));
     let began = began.or_else(|| update.creation_timestamp().map(|created| created.0));
+    let is_new = |machine: &&Machine| machine.creation_timestamp().map(|created| created.0) >= began;
     let is_made = |machine: &&Machine| {
         let ready = machine.status.as_ref().is_some_and(|status| is_true(&status.conditions, "Ready"));
-        let created = machine.creation_timestamp().map(|created| created.0);
-        ready && machine.metadata.deletion_timestamp.is_none() && created >= began
+        ready && machine.metadata.deletion_timestamp.is_none() && is_new(machine)
     };
     let of_role = || machines.iter().filter(|machine| is_control_plane(machine) == control_plane);
     let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-    let surplus = count(of_role().count()).saturating_sub(of);
-    count(of_role().filter(is_made).count()).saturating_sub(surplus)
+    let old = count(of_role().filter(|machine| !is_new(machine)).count());
+    count(of_role().filter(is_made).count()).min(of.saturating_sub(old))
 }

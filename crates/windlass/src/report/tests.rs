@@ -100,6 +100,26 @@ fn a_stage_tells_how_far_it_is_by_what_was_made_since_the_update_began() {
 }
 
 #[test]
+fn a_machine_that_is_only_coming_takes_nothing_back() {
+    let check = |machines: &[(&str, bool)], expected: u64| {
+        let status = json!({"state": "Running", "startedAt": at("10:00:00")});
+        let update = update(&end(OLD, "small"), &end(NEW, "small"), &status);
+        let machines: Vec<Machine> =
+            machines.iter().map(|(created, ready)| machine("w", "pool", &at(created), *ready)).collect();
+        let report = Report::of(&cluster(&json!({})), Some(&update), &machines, at("10:06:00").parse().unwrap());
+        let workers = report.update.unwrap().stages.pop().unwrap();
+        assert_eq!(workers.progress, Some(Count { done: expected, of: 2 }), "{expected} of {}", machines.len());
+    };
+    let (old, coming, new) = (("09:00:00", true), ("10:01:00", false), ("10:01:00", true));
+    check(&[old, old], 0);
+    check(&[old, old, new], 0);
+    check(&[old, new], 1);
+    check(&[old, new, coming], 1);
+    check(&[old, new, new], 1);
+    check(&[new, new], 2);
+}
+
+#[test]
 fn what_an_update_does_not_touch_is_told_as_such() {
     let status = json!({"state": "Running", "startedAt": at("10:00:00"), "stages": [
         {"stage": "packages"}, {"stage": "controlPlane"}, {"stage": "workers", "startedAt": at("10:00:00")}]});

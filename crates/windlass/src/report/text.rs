@@ -50,6 +50,10 @@ impl Report {
             text.push_str("\n  waiting for: ");
             text.push_str(waiting_for);
         }
+        if let Some(pending) = &self.pending {
+            text.push_str("\n  pending: ");
+            text.push_str(pending);
+        }
         text
     }
 
@@ -63,7 +67,8 @@ impl Report {
     /// What a board shows below its head: the stages of an update with what they wait for, and the machines that are on
     /// their way; no more than so many lines.
     pub fn board(&self, lines_max: usize) -> Vec<String> {
-        let update = self.update.as_ref().filter(|update| update.state != Some(UpdateState::Succeeded));
+        let is_over = |state| matches!(state, Some(UpdateState::Succeeded | UpdateState::Aborted));
+        let update = self.update.as_ref().filter(|update| !is_over(update.state));
         let mut lines: Vec<String> = update.iter().flat_map(|update| &update.stages).map(StageReport::line).collect();
         if update.is_none() {
             lines.extend(self.waiting_for.iter().map(|waiting_for| format!("  … waiting for: {waiting_for}")));
@@ -131,7 +136,11 @@ impl UpdateReport {
             [first].into_iter().chain(more.collect::<Vec<_>>()).collect::<Vec<_>>()
         });
         let table = output::table(&["STAGE", "STATE", "DONE", "TOOK", "WAITING FOR"], rows);
-        let failure = self.failure.as_ref().map(|why| format!("\nfailed: {why}")).unwrap_or_default();
+        let failure = match (&self.failure, self.state) {
+            (Some(why), _) => format!("\nfailed: {why}"),
+            (None, Some(UpdateState::Aborted)) => format!("\ngiven up: the cluster keeps {}", self.from),
+            (None, _) => String::new(),
+        };
         format!("update {}: {} -> {}\n{table}{failure}", self.name, self.from, self.to)
     }
 }

@@ -7,6 +7,7 @@
 pub mod mask;
 mod script;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -64,6 +65,7 @@ macro_rules! topics {
 }
 
 topics![
+    abort["--speed", "600"],
     apply,
     auth,
     cli["--speed", "600"],
@@ -89,8 +91,8 @@ topics![
     secrets["--speed", "600"],
     seed_002["--speed", "600", "--scenario", LATE_ROLE],
     server_side_apply,
-    update["--speed", "600"],
-    upgrade["--speed", "600"],
+    update["--speed", "600", "--node-registration", "imagePullPolicy=Always"],
+    upgrade["--speed", "600", "--metrics"],
     wait,
     watch
 ];
@@ -119,6 +121,32 @@ fn check(topic: &str, up: &[&str]) {
     assert!(written == answered, "{}:\n{shown}", path.display());
 }
 
+#[test]
+fn every_exit_code_of_the_help_is_in_a_transcript() {
+    let help = Command::new(env!("CARGO_BIN_EXE_windlass")).arg("--help").output().unwrap().stdout;
+    let help = String::from_utf8(help).unwrap();
+    let (_, listed) = help.split_once("Exit codes:\n").unwrap();
+    let promised: BTreeSet<i32> = listed
+        .lines()
+        .filter_map(|line| line.split_whitespace().next()?.parse().ok())
+        .filter(|code| *code != 0)
+        .collect();
+    let mut shown = BTreeSet::new();
+    for entry in fs::read_dir(folder()).unwrap() {
+        let mut command = String::new();
+        for line in fs::read_to_string(entry.unwrap().path()).unwrap().lines() {
+            let code = line.strip_prefix("? ").or_else(|| line.strip_prefix("ended with "));
+            match (line.strip_prefix("$ "), code.and_then(|code| code.parse::<i32>().ok())) {
+                (Some(line), _) => line.clone_into(&mut command),
+                (None, Some(code)) if command.contains("windlass ") => drop(shown.insert(code)),
+                (None, _) => {}
+            }
+        }
+    }
+    assert!(promised.len() >= 8, "{listed}");
+    assert_eq!(promised.difference(&shown).collect::<Vec<_>>(), Vec::<&i32>::new());
+}
+
 /// Why there is no kubectl to use.
 fn unusable() -> Option<String> {
     let version = match Command::new("kubectl").args(["version", "--client", "-o", "json"]).output() {
@@ -143,7 +171,7 @@ struct Session {
     work: TempDir,
     kubeconfig: PathBuf,
     shell: Shell,
-    _server: Option<(Up, TempDir)>,
+    server: Option<(Up, TempDir)>,
 }
 
 /// Who reads commands.
@@ -177,11 +205,11 @@ impl Session {
     fn start(up: &[&str], shell: Shell) -> Self {
         let work = TempDir::new().unwrap();
         if let Some(kubeconfig) = std::env::var_os("WINDLASS_TRANSCRIPTS_ON") {
-            return Self { work, kubeconfig: kubeconfig.into(), shell, _server: None };
+            return Self { work, kubeconfig: kubeconfig.into(), shell, server: None };
         }
         let state = TempDir::new().unwrap();
         let up = Up::start(state.path(), up);
-        Self { work, kubeconfig: state.path().join("windlass/kubeconfig"), shell, _server: Some((up, state)) }
+        Self { work, kubeconfig: state.path().join("windlass/kubeconfig"), shell, server: Some((up, state)) }
     }
 
     fn answers(&self, mut script: Script) -> Script {
@@ -196,6 +224,10 @@ impl Session {
         script
     }
 
+    fn metrics(&self) -> &str {
+        self.server.as_ref().and_then(|(up, _)| up.metrics.as_deref()).unwrap_or_default()
+    }
+
     /// What a command prints and says, in the order in which it does, and its exit code.
     fn run(&self, line: &str) -> (String, i32) {
         let home = self.work.path().join(".home");
@@ -206,6 +238,7 @@ impl Session {
             .env_clear()
             .env("PATH", path())
             .env("KUBECONFIG", &self.kubeconfig)
+            .env("WINDLASS_METRICS", self.metrics())
             .env("EXAMPLES", Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/examples"))
             .env("HOME", &home)
             .env("TMPDIR", &home)

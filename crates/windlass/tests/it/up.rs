@@ -40,6 +40,8 @@ pub struct Up {
     stdout: BufReader<ChildStdout>,
     /// What it printed.
     line: String,
+    /// Where its metrics are, if it was told to serve them.
+    pub metrics: Option<String>,
 }
 
 impl Up {
@@ -48,7 +50,12 @@ impl Up {
         let mut stdout = BufReader::new(child.stdout.take().unwrap());
         let mut line = String::new();
         stdout.read_line(&mut line).unwrap();
-        Self { child, stdout, line }
+        let metrics = arguments.contains(&"--metrics").then(|| {
+            let mut second = String::new();
+            stdout.read_line(&mut second).unwrap();
+            second.trim_end().strip_prefix("export WINDLASS_METRICS=").unwrap().to_owned()
+        });
+        Self { child, stdout, line, metrics }
     }
 
     fn send(&self, signal: &str) {
@@ -191,6 +198,24 @@ fn a_taken_port_is_explained() {
     assert!(stderr.starts_with(&format!("error (environment): cannot listen on {address}\n  because: ")), "{stderr}");
     assert!(stderr.contains("\n  try: windlass up without --port"), "{stderr}");
     assert!(!state.path().join("windlass").exists(), "nothing is left behind");
+}
+
+#[test]
+fn every_command_is_in_the_readme() {
+    let state = TempDir::new().unwrap();
+    let (output, _) = run(state.path(), &["--help"]);
+    let help = String::from_utf8(output.stdout).unwrap();
+    let (_, commands) = help.split_once("Commands:\n").unwrap();
+    let commands =
+        commands.lines().take_while(|line| !line.is_empty()).filter_map(|line| line.split_whitespace().next());
+    let readme = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md")).unwrap();
+    // What pods run, and what people type before they read anything.
+    let others = ["control-plane", "help"];
+    let named = |command: &&str| {
+        readme.contains(&format!("windlass {command} ")) || readme.contains(&format!("windlass {command}`"))
+    };
+    let missing: Vec<&str> = commands.filter(|command| !others.contains(command)).filter(|it| !named(it)).collect();
+    assert!(help.contains("  upgrade ") && missing.is_empty(), "not in the README: {missing:?}");
 }
 
 #[test]

@@ -15,9 +15,7 @@ use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::kind::{Condition, condition, is_true};
 use windlass_api::label;
 use windlass_api::name::{MachineName, NameLimit, ObjectName, PoolName, Role};
-use windlass_plan::inventory::{
-    Failing, Leaving, Pool, PoolMachine, PoolMoved, PoolProgress, Template, UpdateRecord, UpdateRecordState,
-};
+use windlass_plan::inventory::{Failing, Leaving, Pool, PoolMachine, PoolMoved, PoolProgress, Template, UpdateRecord};
 use windlass_plan::target::Target;
 use windlass_runtime::key::Key;
 
@@ -133,7 +131,7 @@ fn leaving(conditions: &[Condition], since: Timestamp) -> Leaving {
 /// When a pool that is not at rest last moved: what the record says, if the pool is still what it was then, or now. Where no
 /// update is under way nobody remembers.
 fn moved_at(name: &PoolName, pool: &Pool, update: Option<&UpdateRecord>, now: Timestamp) -> Option<Timestamp> {
-    let update = update.filter(|update| update.state != UpdateRecordState::Succeeded)?;
+    let update = update.filter(|update| !update.state.is_over())?;
     let known = update.progress.iter().find(|moved| moved.pool == *name);
     let still = known.filter(|moved| moved.fingerprint == pool.fingerprint());
     Some(still.map_or(now, |moved| moved.moved_at))

@@ -106,11 +106,7 @@ pub async fn copy_config_map(attempt: &Attempt<'_>) -> Result<(), Error> {
     let Some(previous) = previous_config_name(version) else { return Ok(()) };
     let api: Api<ConfigMap> = in_kube_system(attempt);
     let doing = || format!("copy the ConfigMap {previous} of {} to {name}", attempt.cluster);
-    let missing = || Error::Missing {
-        kind: "ConfigMap",
-        name: previous.clone(),
-        why: "and kubelets of the new minor need a copy of it: minors cannot be skipped",
-    };
+    let missing = || Error::NoKubeletConfig { wanted: name.clone(), previous: previous.clone() };
     let original = api.get_opt(&previous).await.map_err(Error::api(doing()))?.ok_or_else(missing)?;
     let copy = ConfigMap { metadata: named(&name), data: original.data, ..ConfigMap::default() };
     grant(attempt, api, copy).await

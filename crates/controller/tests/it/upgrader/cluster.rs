@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures::future::{BoxFuture, LocalBoxFuture};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{ListParams, Patch, PatchParams, PostParams};
 use kube::runtime::wait::await_condition;
 use kube::{Api, Client, Resource, ResourceExt};
@@ -239,14 +239,51 @@ impl Site {
         std::mem::take(&mut crashes.lock().unwrap())
     }
 
-    pub async fn upgrade_to_image(&self, process: &Process, image: &str) -> Result<Done, upgrader::Error> {
-        let access = UpgraderAccess {
+    fn access(&self, process: &Process) -> UpgraderAccess {
+        UpgraderAccess {
             client: Client::new(Seam { inner: self.world.management().clone(), process: process.clone() }, NAMESPACE),
             workloads: Arc::new(InProcess { world: self.world.clone(), process: process.clone() }),
             clock: self.world.settings().clock.clone(),
-        };
+        }
+    }
+
+    pub async fn upgrade_to_image(&self, process: &Process, image: &str) -> Result<Done, upgrader::Error> {
+        let access = self.access(process);
         let command = command().map(|word| word.replace(NEW_IMAGE, image)).collect::<Vec<_>>();
         upgrader::run(&access, &Arguments::parse(&command).unwrap()).await
+    }
+
+    /// Gives the update up.
+    pub async fn abort(&self, process: &Process) -> Result<(), upgrader::Error> {
+        let access = self.access(process);
+        let patches = r#"[{"op":"replace","path":"/dns/imageTag","value":"v1.3.1_vmware.4"}]"#;
+        let words = [
+            "windlass".to_owned(),
+            "control-plane".to_owned(),
+            "abort".to_owned(),
+            format!("--kubernetes-version={OLD}"),
+            format!("--upgrade-id={}", update()),
+            format!("--cluster-name={CLUSTER}"),
+            format!("--cluster-namespace={NAMESPACE}"),
+            format!("--kubeadm-configmap-patches={patches}"),
+        ];
+        upgrader::abort(&access, &Arguments::parse(&words).unwrap()).await
+    }
+
+    /// The version that whoever joins next would have.
+    pub async fn version_of_kubeadm(&self) -> String {
+        let maps: Api<ConfigMap> = Api::namespaced(self.workload().client(), "kube-system");
+        let text = maps.get("kubeadm-config").await.unwrap().data.unwrap().remove("ClusterConfiguration").unwrap();
+        let version = text.lines().find_map(|line| line.strip_prefix("kubernetesVersion: ")).unwrap();
+        version.to_owned()
+    }
+
+    /// The names of what machines are made from.
+    pub async fn parts(&self) -> Vec<String> {
+        let infrastructure = self.api::<WCPMachine>().list(&ListParams::default()).await.unwrap();
+        let configurations = self.api::<KubeadmConfig>().list(&ListParams::default()).await.unwrap();
+        let names = infrastructure.iter().map(ResourceExt::name_any);
+        names.chain(configurations.iter().map(ResourceExt::name_any)).collect()
     }
 
     /// Somebody else's machine, under the name of the first replacement.

@@ -6,6 +6,10 @@ use windlass_api::annotation;
 use windlass_api::name::MachineName;
 
 use super::Blocked;
+use crate::render::job::NAMESPACE;
+
+/// What stands before the digest in the way out of [`Blocked::ConsentNeeded`].
+const AGREEMENT: char = '=';
 
 impl Blocked {
     /// The refusal in one word, the same everywhere.
@@ -55,11 +59,16 @@ impl Blocked {
             Self::NoWholeNode { .. } => "NoWholeNode",
             Self::SuccessorNotReady { .. } => "SuccessorNotReady",
             Self::ForeignAttempt { .. } => "ForeignAttempt",
+            Self::AttemptOfAnotherVersion { .. } => "AttemptOfAnotherVersion",
             Self::Retargeted { .. } => "Retargeted",
             Self::DrainBlocked { .. } => "DrainBlocked",
             Self::MachineFailed { .. } => "MachineFailed",
             Self::PoolStalled { .. } => "PoolStalled",
             Self::ConsentNeeded { .. } => "ConsentNeeded",
+            Self::Aborting { .. } => "Aborting",
+            Self::AbortFailed { .. } => "AbortFailed",
+            Self::AbortTooLate { .. } => "AbortTooLate",
+            Self::Aborted { .. } => "Aborted",
         }
     }
 
@@ -80,7 +89,8 @@ impl Blocked {
             Self::PackageNotReady { addon, .. } => format!("Addon/{addon}"),
             Self::ControlPlaneUpdateRunning { job }
             | Self::ControlPlaneUpdateFailed { job, .. }
-            | Self::ControlPlaneUpdateIncomplete { job, .. } => format!("Job/{job}"),
+            | Self::ControlPlaneUpdateIncomplete { job, .. }
+            | Self::AbortFailed { job, .. } => format!("Job/{job}"),
             Self::FieldRefused { kind, .. } => kind.clone(),
             Self::TemplateTaken { template } => template.clone(),
             Self::ControlPlaneMachineNotReady { machine, .. }
@@ -91,6 +101,7 @@ impl Blocked {
             | Self::NoWholeNode { machine }
             | Self::SuccessorNotReady { machine, .. }
             | Self::ForeignAttempt { machine, .. }
+            | Self::AttemptOfAnotherVersion { machine, .. }
             | Self::ControlPlaneUnowned { machine }
             | Self::DrainBlocked { machine, .. }
             | Self::MachineFailed { machine, .. } => format!("Machine/{machine}"),
@@ -111,7 +122,10 @@ impl Blocked {
             Self::ProxyAhead { node, .. } => format!("Node/{node}"),
             Self::JoinsOtherMinor { .. } => "ControlPlane".to_owned(),
             Self::EtcdQuorumAtRisk { .. } => "Etcd".to_owned(),
-            Self::Retargeted { update } => format!("ClusterUpdate/{update}"),
+            Self::Retargeted { update }
+            | Self::Aborting { update }
+            | Self::AbortTooLate { update, .. }
+            | Self::Aborted { update } => format!("ClusterUpdate/{update}"),
             Self::ConsentNeeded { cluster, .. } => format!("TanzuKubernetesCluster/{cluster}"),
         }
     }
@@ -130,7 +144,8 @@ impl Blocked {
             | Self::EtcdMembershipUnknown { .. }
             | Self::JoinsOtherMinor { .. }
             | Self::ControlPlaneRolling { .. }
-            | Self::PoolRolling { .. } => "wait".to_owned(),
+            | Self::PoolRolling { .. }
+            | Self::Aborting { .. } => "wait".to_owned(),
             Self::ClusterAbsent => "create the Cluster again, or delete what was made for it".to_owned(),
             Self::ControlPlaneUnwell { control_plane, .. } => {
                 format!("wait; if it lasts, look at KubeadmControlPlane {control_plane} and its conditions")
@@ -147,10 +162,13 @@ impl Blocked {
             Self::PackageNotReady { addon, .. } => {
                 format!("wait; if it lasts, look at the pods of the add-on {addon} in the workload cluster")
             }
-            Self::ControlPlaneUpdateFailed { job, .. } => {
-                format!("read the logs of its pods, repair what they name, then delete Job {job} to try again")
+            Self::ControlPlaneUpdateFailed { cluster, job, .. } => format!(
+                "windlass logs {cluster} says why; when that is repaired, windlass retry {cluster} \
+                 (or kubectl -n {NAMESPACE} delete job {job})"
+            ),
+            Self::ControlPlaneUpdateIncomplete { job, .. } => {
+                format!("run it again: kubectl -n {NAMESPACE} delete job {job}")
             }
-            Self::ControlPlaneUpdateIncomplete { job, .. } => format!("delete Job {job} to run it again"),
             Self::ControlPlaneTooLarge { have, .. } => format!("set spec.topology.controlPlane.count back to {have}"),
             Self::ControlPlaneLost => "restore the cluster from a backup, or delete it and create it again".to_owned(),
             Self::VersionRefused { .. } => "ask for another version".to_owned(),
@@ -194,8 +212,11 @@ impl Blocked {
             Self::EtcdAlarm { member, .. } => format!("free or restore the member {member}, then disarm the alarm"),
             Self::NoWholeNode { .. } => "wait; if it lasts, repair a machine of the control plane".to_owned(),
             Self::SuccessorNotReady { .. } => "wait; if it lasts, look at the machine that is to stay".to_owned(),
-            Self::ForeignAttempt { machine, theirs } => {
-                format!("let the update {theirs} end, or take its mark from Machine {machine} if it is no more")
+            Self::ForeignAttempt { theirs, .. } => format!(
+                "let the update {theirs} end; if nobody leads it any more, go on with it (windlass retry --adopt) or undo it (windlass abort --adopt)"
+            ),
+            Self::AttemptOfAnotherVersion { made, .. } => {
+                format!("undo it (windlass abort), or ask for {made} first")
             }
             Self::Retargeted { update } => format!("restore the release that {update} was begun with"),
             Self::DrainBlocked { machine, why } => drain_way_out(machine, why),
@@ -206,10 +227,28 @@ impl Blocked {
                 "repair what keeps its machines (kubectl get machines); the update goes on when the pool {pool} moves"
             ),
             Self::ConsentNeeded { cluster, digest, .. } => format!(
-                "agree to it: kubectl annotate --overwrite tanzukubernetescluster {cluster} {}={digest}",
+                "agree to it: windlass update {cluster} --accept-defaults (or kubectl annotate --overwrite \
+                 tanzukubernetescluster {cluster} {}{AGREEMENT}{digest})",
                 annotation::ACCEPTED_DEFAULTS
             ),
+            Self::AbortFailed { job, .. } => {
+                format!("read the logs of its pods, repair what they name, then delete Job {job} to try again")
+            }
+            Self::AbortTooLate { update, .. } => format!(
+                "let it end, and change the cluster then; remove the annotation {} from ClusterUpdate {update}",
+                annotation::ABORT
+            ),
+            Self::Aborted { update } => format!(
+                "ask for what the cluster was before ClusterUpdate {update}, or remove its annotation {} to try again",
+                annotation::ABORT
+            ),
         }
+    }
+
+    /// What somebody would agree to, out of a text with the way out of [`Blocked::ConsentNeeded`] in it.
+    pub fn asked_to_agree_to(text: &str) -> Option<&str> {
+        let (_, after) = text.split_once(&format!("{}{AGREEMENT}", annotation::ACCEPTED_DEFAULTS))?;
+        after.split([' ', ')']).next().filter(|digest| !digest.is_empty())
     }
 }
 
@@ -235,7 +274,7 @@ impl fmt::Display for Blocked {
             Self::WorkloadUnreachable { why } => write!(f, "the workload cluster does not answer: {why}"),
             Self::PackageNotReady { addon, why } => write!(f, "the add-on {addon} is not ready: {why}"),
             Self::ControlPlaneUpdateRunning { job } => write!(f, "Job {job} is replacing the control plane"),
-            Self::ControlPlaneUpdateFailed { job, message } => {
+            Self::ControlPlaneUpdateFailed { job, message, .. } => {
                 write!(f, "Job {job} gave up replacing the control plane: {message}")
             }
             Self::ControlPlaneUpdateIncomplete { job, machine } => {
@@ -300,6 +339,12 @@ impl fmt::Display for Blocked {
                 write!(f, "node {node} would get kube-proxy {to} while the API server of Machine {machine} has {at}")
             }
             Self::JoinsOtherMinor { version, why } => write!(f, "workers of {version} cannot join yet: {why}"),
+            Self::Aborting { update } => write!(f, "{update} is being given up"),
+            Self::AbortFailed { job, message } => write!(f, "Job {job} gave up giving up: {message}"),
+            Self::AbortTooLate { update, why } => write!(f, "{update} cannot be given up any more: {why}"),
+            Self::Aborted { update } => {
+                write!(f, "{update} was given up, and the cluster is still asked to be the same")
+            }
             Self::Retargeted { update } => {
                 write!(
                     f,
@@ -307,6 +352,12 @@ impl fmt::Display for Blocked {
                 )
             }
             Self::ForeignAttempt { machine, theirs } => write!(f, "Machine {machine} is marked by the update {theirs}"),
+            Self::AttemptOfAnotherVersion { machine, made, by } => {
+                write!(
+                    f,
+                    "Machine {machine} was made by the update {by} for {made}, and that is not where this one goes"
+                )
+            }
             Self::NoWholeNode { machine } => {
                 write!(f, "without Machine {machine} no machine of the control plane would be well")
             }
@@ -341,9 +392,10 @@ impl fmt::Display for Blocked {
             Self::DrainBlocked { machine, why } => write!(f, "Machine {machine} cannot be drained: {why}"),
             Self::MachineFailed { machine, why } => write!(f, "Machine {machine} has failed: {why}"),
             Self::PoolStalled { pool, since } => write!(f, "the pool {pool} has not moved since {since:.0}"),
-            Self::ConsentNeeded { first, changes, .. } => {
+            Self::ConsentNeeded { first, changes, roles, .. } => {
                 let more = if *changes > 1 { format!(" and {} more", changes - 1) } else { String::new() };
-                write!(f, "this Windlass would replace machines for defaults of its own: {first}{more}")
+                let roles = roles.join(", ");
+                write!(f, "this Windlass would replace machines for defaults of its own: {first}{more}, on {roles}")
             }
         }
     }
@@ -351,7 +403,7 @@ impl fmt::Display for Blocked {
 
 #[cfg(test)]
 mod tests {
-    use windlass_api::name::{MachineName, ObjectName};
+    use windlass_api::name::{ClusterName, MachineName, ObjectName};
 
     use super::*;
 
@@ -366,15 +418,17 @@ mod tests {
 
     #[test]
     fn a_refusal_names_its_object_and_the_way_out() {
+        let cluster = ClusterName::new("my-tkc").unwrap();
         let job = ObjectName::new("update-7").unwrap();
         let machine = MachineName::new("cp-0").unwrap();
         check(
-            &Blocked::ControlPlaneUpdateFailed { job, message: "timed out".to_owned() },
+            &Blocked::ControlPlaneUpdateFailed { cluster, job, message: "timed out".to_owned() },
             [
                 "ControlPlaneUpdateFailed",
                 "Job/update-7",
                 "Job update-7 gave up replacing the control plane: timed out",
-                "read the logs of its pods, repair what they name, then delete Job update-7 to try again",
+                "windlass logs my-tkc says why; when that is repaired, windlass retry my-tkc \
+                 (or kubectl -n vmware-system-tkg delete job update-7)",
             ],
         );
         let [at, need] = ["v1.15.5", "v1.16.7"].map(|text| text.parse().unwrap());
@@ -410,5 +464,31 @@ mod tests {
             ],
         );
         check(&Blocked::NoWorkloadApi, ["NoWorkloadApi", "Cluster", "the workload cluster has no API yet", "wait"]);
+    }
+
+    #[test]
+    fn what_is_agreed_to_can_be_read_from_the_way_out() {
+        let consent = Blocked::ConsentNeeded {
+            cluster: ClusterName::new("my-tkc").unwrap(),
+            digest: "sha256:7".to_owned(),
+            first: "imagePullPolicy nothing -> Always".to_owned(),
+            changes: 2,
+            roles: vec!["control-plane/0".to_owned(), "workers/default".to_owned()],
+        };
+        check(
+            &consent,
+            [
+                "ConsentNeeded",
+                "TanzuKubernetesCluster/my-tkc",
+                "this Windlass would replace machines for defaults of its own: imagePullPolicy nothing -> Always and 1 more, \
+                 on control-plane/0, workers/default",
+                "agree to it: windlass update my-tkc --accept-defaults (or kubectl annotate --overwrite \
+                 tanzukubernetescluster my-tkc windlass.dev/accepted-defaults=sha256:7)",
+            ],
+        );
+        let told = format!("{consent}; {}", consent.way_out());
+        assert_eq!(Blocked::asked_to_agree_to(&told), Some("sha256:7"));
+        assert_eq!(Blocked::asked_to_agree_to("windlass.dev/accepted-defaults="), None);
+        assert_eq!(Blocked::asked_to_agree_to("wait"), None);
     }
 }

@@ -7,8 +7,9 @@ use windlass_plan::gate::Gate;
 const TABLE: &str = include_str!("../../../../../docs/gates.md");
 
 /// Where the tests are that the table names.
-const TESTS: [&str; 12] = [
+const TESTS: [&str; 13] = [
     include_str!("../gates.rs"),
+    include_str!("../kept.rs"),
     include_str!("../render.rs"),
     include_str!("../second_opinion.rs"),
     include_str!("../seed/packages.rs"),

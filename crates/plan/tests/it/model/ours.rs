@@ -103,6 +103,7 @@ fn view(era: &Era, state: &State, planned: &Planned, findings: Vec<String>) -> V
             What::Begins { to }
         }
         Recorded::Resumed => What::Resumes,
+        Recorded::Aborted => panic!("nobody gives up"),
         Recorded::Succeeded => What::Succeeds,
         Recorded::Failed { .. } => What::Fails,
     });

@@ -207,6 +207,7 @@ fn name(era: &Era, state: &State, names: Names, next: &Next) -> Option<What> {
             RollStep::DeleteMachine { machine, .. } => What::DeletesMachine(seats[machine]),
             RollStep::Unmark { machine } => What::Unmarks(seats[machine]),
             RollStep::OwnCertificate { .. } => panic!("every certificate belongs to the cluster already"),
+            RollStep::DeletePart { .. } | RollStep::RestoreKubeadmConfig => panic!("nobody gives up"),
         },
     })
 }

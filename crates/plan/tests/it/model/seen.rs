@@ -83,6 +83,7 @@ fn inventory(era: &Era, state: &State, hidden: Option<usize>) -> real::Inventory
         control_plane: real::ControlPlane {
             machines: machines(era, state, IN_ORDER, is_seen),
             job: job(target, state),
+            earlier_jobs: Vec::new(),
             kubeadm: None,
         },
         pools: pools(era, state),
@@ -102,9 +103,19 @@ fn inventory(era: &Era, state: &State, hidden: Option<usize>) -> real::Inventory
             waiting: Vec::new(),
             progress: Vec::new(),
         }),
+        orders: real::Orders::default(),
         gaps: hidden.map(gap).into_iter().collect(),
         consent: None,
+        releases: releases(target),
     }
+}
+
+/// Releases are kept before the first step that is modelled, and never lost.
+fn releases(target: &Target) -> real::Releases {
+    let digest = target.release.original_digest().unwrap().to_owned();
+    let name = ObjectName::new("my-tkc-release").unwrap();
+    let kept = real::KeptRelease { name, digest, revision: revision("release") };
+    real::Releases { kept: vec![kept], ..real::Releases::default() }
 }
 
 fn job(target: &Target, state: &State) -> Option<real::Job> {

@@ -6,7 +6,9 @@ use jiff::{SignedDuration, Timestamp};
 use windlass_api::name::{ClusterSecret, MachineName, NodeName, Uid, UpdateId};
 use windlass_plan::gate::Gates;
 use windlass_plan::inventory::{EtcdMember, Machine, MachineState, Milestone};
-use windlass_plan::roll::{Attempt, Observed, Ownership, PartState, Parts, Preparation, RollInput, RollStep, Waiting};
+use windlass_plan::roll::{
+    Attempt, Observed, Ownership, Part, PartState, Parts, Preparation, RollInput, RollStep, Waiting,
+};
 use windlass_plan::step::Revision;
 
 /// A machine has no providerID.
@@ -173,6 +175,15 @@ impl Cluster {
         }
     }
 
+    /// The same, as whoever gives up sees it: for them the record of kubeadm is not as it should be once it is the new one.
+    pub fn input_of_abort(&self, began: Timestamp, waiting: Option<Waiting>) -> RollInput {
+        let mut input = self.input(began, waiting);
+        if !input.observed.unprepared.remove(&Preparation::KubeadmConfig) {
+            input.observed.unprepared.insert(Preparation::KubeadmConfig);
+        }
+        input
+    }
+
     /// Time goes by: new machines get on, deleted ones go, and so does what they were made from.
     pub fn pass(&mut self, time: SignedDuration) {
         self.now += time;
@@ -243,6 +254,19 @@ impl Cluster {
                 assert_eq!(fake.machine.update.take(), Some(self::id()));
                 fake.show();
             }
+            RollStep::DeletePart { machine, part } => {
+                let parts = self.parts.get_mut(machine).unwrap();
+                let state = match part {
+                    Part::Infrastructure => &mut parts.infrastructure,
+                    Part::Configuration => &mut parts.configuration,
+                    Part::Machine => panic!("a machine is no part of itself"),
+                };
+                assert_eq!(std::mem::replace(state, PartState::Absent), PartState::Present);
+            }
+            RollStep::RestoreKubeadmConfig => {
+                assert!(!self.machines.iter().any(Fake::is_replacement), "a machine was made with the new one");
+                assert!(self.unprepared.insert(Preparation::KubeadmConfig));
+            }
         }
     }
 
@@ -297,6 +321,19 @@ impl Cluster {
             !member.name.is_empty() && !self.machines.iter().any(|fake| fake.machine.name.as_str() == member.name)
         };
         assert_eq!(self.members.iter().find(strangers), None, "its machine went before it did");
+    }
+
+    /// What must hold when an attempt was given up: nothing has come, nothing has gone, and nothing is marked.
+    pub fn check_given_up(&self, count: usize) {
+        self.check();
+        let names: BTreeSet<String> = (0..count).map(|ordinal| format!("cp-{ordinal}")).collect();
+        let machines: BTreeSet<String> = self.machines.iter().map(|fake| fake.machine.name.to_string()).collect();
+        let members: BTreeSet<String> = self.members.iter().map(|member| member.name.clone()).collect();
+        assert_eq!([&machines, &members], [&names; 2]);
+        assert!(self.machines.iter().all(|fake| fake.machine.update.is_none() && fake.stage == READY));
+        assert!(self.unprepared.contains(&Preparation::KubeadmConfig), "whoever joins gets the new version");
+        let left = self.parts.values().any(|parts| parts.infrastructure == PartState::Present);
+        assert!(!left, "{:?}", self.parts);
     }
 
     /// What must hold in the end.

@@ -1,12 +1,12 @@
 //! What has to be so before the control plane is updated, and what follows when that fails.
 
 use windlass_api::kind::tanzu::Phase;
-use windlass_api::name::{AddonName, ClusterSecret};
-use windlass_plan::inventory::{JobState, UpdateRecordState, Workload};
-use windlass_plan::planner::Record;
+use windlass_api::name::{AddonName, ClusterSecret, Uid};
+use windlass_plan::inventory::{EarlierJob, Gap, JobState, UpdateRecordState, Workload};
+use windlass_plan::planner::{Planned, Record};
 use windlass_plan::release::Release;
 use windlass_plan::report::StageState;
-use windlass_plan::step::{Action, Stage};
+use windlass_plan::step::{Action, Revision, Stage};
 
 use super::{begins, changed, ends, reach, reasons, states, steps_of, until};
 use crate::fake::Fake;
@@ -184,4 +184,26 @@ pub fn a_failed_job_is_the_phase_update_failed() {
     fake.record(&Record::Failed { message: "timed out".to_owned() });
     assert_eq!(checked_plan(&fake).report.phase(Some(Phase::UpdateFailed)), Phase::UpdateFailed);
     assert!(matches!(fake.inventory.workload, Workload::Reachable { .. }));
+}
+
+#[test]
+fn jobs_of_earlier_updates_go_while_another_one_runs() {
+    let mut fake = running_cluster(1, 1);
+    let old = EarlierJob {
+        name: "update-1280807".parse().unwrap(),
+        revision: Revision { uid: Uid::new("uid-of-the-job").unwrap(), resource_version: "7".to_owned() },
+    };
+    fake.inventory.control_plane.earlier_jobs = vec![old];
+    let deleted = |planned: &Planned| {
+        let deletes = planned.steps.iter().filter(|step| matches!(step.action, Action::Delete { .. }));
+        deletes.map(|step| step.action.name().to_owned()).collect::<Vec<_>>()
+    };
+    assert!(deleted(&checked_plan(&fake)).is_empty(), "nothing begins");
+    fake.target = target(1, 1, "v1.16.7");
+    let planned = checked_plan(&fake);
+    assert!(deleted(&planned).is_empty(), "it is not on record");
+    fake.record(&planned.record.unwrap());
+    assert_eq!(deleted(&checked_plan(&fake)), ["update-1280807"]);
+    fake.inventory.gaps = vec![Gap { object: "Machine".to_owned(), why: "forbidden".to_owned() }];
+    assert!(deleted(&checked_plan(&fake)).is_empty(), "not across a gap");
 }

@@ -23,7 +23,8 @@ fn check(change: impl FnOnce(&mut Fake), stages: &[Stage]) -> String {
     change(&mut fake);
     let planned = checked_plan(&fake);
     assert!(begins(&planned).is_some(), "{:?}", planned.report);
-    assert_eq!(planned.steps, [], "nothing is done before it is on record");
+    let done = planned.steps.iter().find(|step| step.role != "release");
+    assert_eq!(done, None, "nothing is done before it is on record, but that its release is kept");
     assert_eq!(changed(&planned), stages);
     ends(&mut fake)
 }

@@ -9,7 +9,7 @@ const ON_RECORD: &str = "#40 #41 #46 #56 #78 #79 #110 #112 #122 #136 #140 #149 #
                          log (a) (b) (c) (d) (e) (f) (g)";
 
 /// Failures that a test of another file is about, by the path below `crates`.
-const ELSEWHERE: [(&[&str], &str, &str); 13] = [
+const ELSEWHERE: [(&[&str], &str, &str); 16] = [
     (
         &["F1", "#46", "#78", "#79", "(c)"],
         "rehearse/tests/it/crashes.rs",
@@ -34,6 +34,17 @@ const ELSEWHERE: [(&[&str], &str, &str); 13] = [
         "a_worker_that_never_boots_is_told_and_one_that_boots_after_all_ends_the_update",
     ),
     (&["F14"], "rehearse/tests/it/webhook.rs", "a_wish_is_not_accepted_while_nobody_can_be_asked_about_it"),
+    (
+        &["F15"],
+        "rehearse/tests/it/kept.rs",
+        "an_upgrade_whose_image_is_gone_when_its_last_machine_is_made_ends_by_the_copy",
+    ),
+    (
+        &["F15"],
+        "rehearse/tests/it/kept.rs",
+        "an_upgrade_whose_machines_cannot_be_made_any_more_fails_and_says_that_its_image_is_gone",
+    ),
+    (&["F21"], "rehearse/tests/it/kept.rs", "what_an_image_says_in_the_middle_of_an_upgrade_changes_nothing_about_it"),
     (&["#122"], "plan/src/roll/tests.rs", "endpoints_of_machines_that_are_gone_are_forgotten_below_1_22"),
     (
         &["(b)"],

@@ -286,7 +286,7 @@ fn updates(events: &[&Event], end: Timestamp) -> Vec<Row> {
                 let title = event.text.clone();
                 row.segments.push(Segment { from: event.at, to: end, state: State::Stage, title });
             }
-            What::UpdateSucceeded | What::UpdateFailed => {
+            What::UpdateSucceeded | What::UpdateFailed | What::UpdateAborted => {
                 if let Some(last) = rows.get_mut(&*event.object).and_then(|row| row.segments.last_mut()) {
                     last.to = event.at;
                     last.title.clone_from(&event.text);

@@ -12,12 +12,13 @@ use windlass_apiserver::listen::kubeconfig::Kubeconfig;
 use windlass_apiserver::listen::tls::Authority;
 use windlass_apiserver::listen::{Dated, Limits, Listener, serve};
 use windlass_controller::metrics::Metrics;
+use windlass_plan::render::Defaults;
 use windlass_sim::fault::Scenario;
 use windlass_sim::timeline::Recorder;
 
 use super::doors::Listening;
 use super::keys::Authorities;
-use super::world::Running;
+use super::world::{Ours, Running};
 use super::{CLUSTER_NAME, Error, wall_now};
 
 /// A cluster that can be talked to as soon as it is [served](Self::serve).
@@ -39,6 +40,8 @@ pub struct Settings<'a> {
     pub speed: NonZeroU32,
     /// What goes wrong in it.
     pub scenario: Scenario,
+    /// What its Windlass decides by itself.
+    pub defaults: Defaults,
     /// Who remembers what happens in it.
     pub recorder: Recorder,
     /// Where its controllers count.
@@ -50,10 +53,10 @@ impl Embedded {
     pub async fn start(settings: Settings<'_>) -> Result<Self, Error> {
         let authorities = Authorities::default();
         let doors = Listening::new(Handle::current(), authorities.clone());
-        let Settings { port, kubeconfig: path, speed, scenario, recorder, metrics } = settings;
+        let Settings { port, kubeconfig: path, speed, scenario, defaults, recorder, metrics } = settings;
         // It furnishes itself while the keys are made.
-        let mut world =
-            Running::start(speed, scenario, recorder, metrics, (doors, authorities)).map_err(Error::Thread)?;
+        let ours = Ours { defaults, metrics };
+        let mut world = Running::start(speed, scenario, recorder, ours, (doors, authorities)).map_err(Error::Thread)?;
         let authority = Authority::new(wall_now())?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
         let listener = Listener::bind(address, &authority, None, Limits::default()).await?;

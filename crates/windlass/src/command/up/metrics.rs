@@ -14,8 +14,6 @@ use kube::Client;
 use tokio::net::TcpListener;
 use windlass_controller::metrics::Metrics;
 
-use crate::output;
-
 /// Where Prometheus looks.
 const PATH: &str = "/metrics";
 /// The text format and its version.
@@ -44,16 +42,15 @@ pub enum Error {
     },
 }
 
-/// Listens. The line that is printed says where.
-pub async fn listen(address: SocketAddr) -> Result<TcpListener, Error> {
+/// Listens, and says where.
+pub async fn listen(address: SocketAddr) -> Result<(TcpListener, String), Error> {
     if !address.ip().is_loopback() {
         return Err(Error::NotLoopback { address });
     }
     let bind = |source| Error::Bind { address, source };
     let listener = TcpListener::bind(address).await.map_err(bind)?;
     let bound = listener.local_addr().map_err(bind)?;
-    output::note(&format!("Metrics are on http://{bound}{PATH}."));
-    Ok(listener)
+    Ok((listener, format!("http://{bound}{PATH}")))
 }
 
 /// Answers until it is dropped.

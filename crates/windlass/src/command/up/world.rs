@@ -23,6 +23,14 @@ use super::doors::Listening;
 use super::keys::Authorities;
 use super::wall_now;
 
+/// What the Windlass on it is like.
+pub struct Ours {
+    /// What it decides by itself.
+    pub defaults: Defaults,
+    /// Where it counts.
+    pub metrics: Arc<Metrics>,
+}
+
 /// A World that runs. Dropping it stops it.
 pub struct Running {
     ready: oneshot::Receiver<Result<ApiServer, world::Error>>,
@@ -36,7 +44,7 @@ impl Running {
         times: NonZeroU32,
         faults: Scenario,
         recorder: Recorder,
-        metrics: Arc<Metrics>,
+        ours: Ours,
         (doors, keys): (Listening, Authorities),
     ) -> io::Result<Self> {
         let (became_ready, ready) = oneshot::channel();
@@ -49,7 +57,7 @@ impl Running {
             // Dropped when the thread ends, in whichever way: that is what it says.
             let _alive = alive;
             run_paced(seed, now, times, |time| {
-                live(time, faults, (recorder, metrics), (doors, keys), became_ready, stopped)
+                live(time, faults, (recorder, ours), (doors, keys), became_ready, stopped)
             })
         };
         thread::Builder::new().name("windlass-world".into()).spawn(body)?;
@@ -71,7 +79,7 @@ impl Running {
 async fn live(
     time: Virtual,
     faults: Scenario,
-    (recorder, metrics): (Recorder, Arc<Metrics>),
+    (recorder, ours): (Recorder, Ours),
     (doors, keys): (Listening, Authorities),
     ready: oneshot::Sender<Result<ApiServer, world::Error>>,
     stopped: oneshot::Receiver<()>,
@@ -88,13 +96,13 @@ async fn live(
     };
     let settings = assembly::Settings {
         gates: Gates::all(),
-        defaults: Defaults::default(),
+        defaults: ours.defaults,
         doors: Arc::new(doors),
         keys: Arc::new(keys),
         crashes,
         trace: None,
     };
-    let assembly = Assembly::new(world, settings).counted_by(metrics);
+    let assembly = Assembly::new(world, settings).counted_by(ours.metrics);
     drop(ready.send(Ok(assembly.world().management().clone())));
     assembly
         .run(async {
