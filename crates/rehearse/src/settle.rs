@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use futures::StreamExt;
+use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::Resource;
 use tokio::time::Instant;
@@ -12,7 +12,7 @@ use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::NamespacedName;
 use windlass_apiserver::kind::store_name;
-use windlass_apiserver::store::Key;
+use windlass_apiserver::store::{self, Key};
 use windlass_sim::world::World;
 
 use crate::rehearsal::{Verdict, Waited};
@@ -40,13 +40,13 @@ pub(crate) struct Settled {
 
 /// Waits for the end, and says when it came.
 pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Bounds) -> Settled {
-    let resource = store_name(&TanzuKubernetesCluster::plural(&()), &TanzuKubernetesCluster::group(&()));
+    let (clusters, updates) = (resource::<TanzuKubernetesCluster>(), resource::<ClusterUpdate>());
     let store = world.management().store();
     let mut ended: Option<(Verdict, Timestamp)> = None;
     let mut waited = Vec::new();
     loop {
         // Subscribed before it is read, so that no change falls between the two.
-        let changes = store.subscribe(&resource, store.revision());
+        let changes = [&clusters, &updates].map(|resource| store.subscribe(resource, store.revision()));
         let (now, writes) = (world.settings().clock.now(), world.recorder().writes());
         ended = match (end(world, cluster), ended) {
             (Some(verdict), Some((same, at))) if verdict == same => Some((same, at)),
@@ -60,7 +60,8 @@ pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Boun
             Some((Verdict::Failed { .. }, _)) => bounds.earliest,
             Some(_) => bounds.latest.min(bounds.earliest.max(Instant::now() + QUIET)),
         };
-        if let Ok(mut changes) = changes {
+        if let [Ok(of_clusters), Ok(of_updates)] = changes {
+            let mut changes = stream::select(of_clusters, of_updates);
             tokio::select! {
                 biased;
                 () = tokio::time::sleep_until(until) => {}
@@ -107,11 +108,18 @@ fn end(world: &World, name: &NamespacedName) -> Option<Verdict> {
     }
 }
 
-/// Takes note of what a cluster and its update say that they wait for, where it is new.
+/// Takes note of what a cluster and its update say that they wait for, down to the cause, where it is new.
 fn note_waits(world: &World, name: &NamespacedName, now: Timestamp, waited: &mut Vec<Waited>) {
-    let said = cluster(world, name).and_then(|cluster| cluster.status?.waiting_for);
-    let on_record = update(world, name).and_then(|update| update.status).unwrap_or_default().waiting_for;
-    let why: Vec<String> = said.into_iter().chain(on_record.into_iter().map(|waiting| waiting.message)).collect();
+    let status = cluster(world, name).and_then(|cluster| cluster.status).unwrap_or_default();
+    let on_record = update(world, name).and_then(|update| update.status).unwrap_or_default();
+    let waits = status.waits.into_iter().chain(on_record.waiting_for);
+    let reasons = waits.flat_map(|wait| [wait.message].into_iter().chain(wait.because));
+    let mut why: Vec<String> = Vec::new();
+    for reason in status.waiting_for.into_iter().chain(reasons) {
+        if !why.contains(&reason) {
+            why.push(reason);
+        }
+    }
     if waited.last().map_or(&[][..], |last: &Waited| &last.why) != why {
         waited.push(Waited { at: now, why });
     }
@@ -137,7 +145,10 @@ fn read<K>(world: &World, namespace: &str, name: &str) -> Option<K>
 where
     K: Resource<DynamicType = ()> + serde::de::DeserializeOwned,
 {
-    let resource = store_name(&K::plural(&()), &K::group(&()));
-    let entry = world.management().store().get(&resource, &Key::new(namespace, name))?;
+    let entry = world.management().store().get(&resource::<K>(), &Key::new(namespace, name))?;
     serde_json::from_value(entry.to_value(&K::api_version(&()), &K::kind(&()))).ok()
+}
+
+fn resource<K: Resource<DynamicType = ()>>() -> store::Resource {
+    store_name(&K::plural(&()), &K::group(&()))
 }

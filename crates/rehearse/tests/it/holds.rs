@@ -71,6 +71,8 @@ fn check(start: &Ended, at: u64, held_by: (&str, &str), change: fn(bool) -> Valu
     assert_eq!(rehearsal.verdict, Verdict::Reached { distribution: TO.into() }, "{rehearsal}");
     assert!(rehearsal.violations.is_empty(), "{rehearsal}");
     assert!(rehearsal.took.as_mins() >= 60, "{rehearsal}");
+    let mut told = rehearsal.waited.iter().flat_map(|waited| &waited.why);
+    assert!(told.any(|line| line.contains("is paused") && line.contains(by)), "{:#?}", rehearsal.waited);
     let began = rehearsal.began;
     let touched = rehearsal.timeline.events.iter().filter(|event| {
         let second = event.at.duration_since(began).as_secs();

@@ -177,6 +177,9 @@ impl Blocked {
             Self::ControlPlaneMachineNotReady { machine, .. } => {
                 format!("wait; if it lasts, look at Machine {machine} and its conditions")
             }
+            Self::EtcdUnhealthy { member } if member.is_empty() => {
+                "wait; if it lasts, remove it from etcd once its machine is gone".to_owned()
+            }
             Self::EtcdUnhealthy { member } => format!("wait; if it lasts, look at the pod etcd-{member}"),
             Self::CertificateMissing { secret } => {
                 // It is called after its cluster, and after what is in it.

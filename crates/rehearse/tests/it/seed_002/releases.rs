@@ -1,10 +1,10 @@
-//! Releases and the admission that go away, change or double in the middle of an upgrade.
+//! An admission that goes away and a release that doubles in the middle of an upgrade.
 
 use serde_json::{Value, json};
 use windlass_apiserver::store::Key;
 use windlass_sim::fault::{Action, Fault, Span, WebhookFault, When};
 
-use super::{End, Row, action, check, delete, fault, patch};
+use super::{End, Row, Told, action, check, fault};
 use crate::start;
 
 const IMAGE: (&str, &str) = ("vmoperator.vmware.com/v1alpha1", "VirtualMachineImage");
@@ -24,33 +24,15 @@ fn image(name: &str) -> Value {
 fn an_upgrade_goes_on_while_its_admission_is_down() {
     let down = Fault::Webhook { how: WebhookFault::Down };
     let scenario = fault("the webhook is down", down, When::from(Span::seconds(1)));
-    check(&Row { id: "F14", size: (3, 1), scenario, end: End::Reached, tolerated: &[], because: &[] });
-}
-
-#[test]
-fn a_release_that_is_deleted_in_the_middle_is_gone_on_with_at_the_latest_when_it_is_back() {
-    for seconds in [100, 400] {
-        let gone = delete(None, IMAGE.0, IMAGE.1, NAME);
-        let back = Action::Create { cluster: None, object: image(NAME) };
-        let scenario = action("the release is deleted", Span::seconds(seconds), gone).then(Span::minutes(40), back);
-        check(&Row { id: "F15", size: (3, 1), scenario, end: End::Reached, tolerated: &[], because: &[] });
-    }
+    let told = Told::Nothing;
+    check(&Row { ids: &["F14"], size: (3, 1), scenario, end: End::Reached, tolerated: &[], told });
 }
 
 #[test]
 fn another_image_of_the_release_that_is_being_rolled_out_changes_nothing() {
     let second = Action::Create { cluster: None, object: image("photon-by-another-name") };
     let scenario = action("there is another image of the release", Span::seconds(100), second);
-    let ended = check(&Row { id: "F16", size: (3, 1), scenario, end: End::Reached, tolerated: &[], because: &[] });
+    let told = Told::Nothing;
+    let ended = check(&Row { ids: &["F16"], size: (3, 1), scenario, end: End::Reached, tolerated: &[], told });
     assert_eq!(ended.rehearsal.machines.len(), 8, "four come and four go\n{}", ended.rehearsal);
-}
-
-#[test]
-fn content_that_cannot_be_read_is_told_and_what_was_begun_goes_on_when_it_can_be() {
-    let key = "vmware-system.guest.kubernetes.distribution.image.version";
-    let with = |text: Value| patch(IMAGE.0, IMAGE.1, NAME, json!({"metadata": {"annotations": {key: text}}}));
-    let proper = image(NAME)["metadata"]["annotations"][key].clone();
-    let scenario = action("the content of the release is broken", Span::seconds(100), with(json!("{")));
-    let scenario = scenario.then(Span::minutes(40), with(proper));
-    check(&Row { id: "F21", size: (3, 1), scenario, end: End::Reached, tolerated: &[], because: &[] });
 }
