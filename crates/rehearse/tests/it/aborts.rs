@@ -122,7 +122,7 @@ fn adopted(start: &Ended, orders: &serde_json::Value) -> Request {
         cluster: None,
         api_version: "cluster.x-k8s.io/v1beta2".into(),
         kind: "Machine".into(),
-        name: format!("default/{machine}").into(),
+        name: format!("default/{machine}").as_str().into(),
         patch: json!({ "metadata": { "annotations": { "upgrade.cluster-api.vmware.com/id": "99" } } }),
     };
     let adopt = Action::Patch {
