@@ -13,7 +13,7 @@ pub(crate) mod workload;
 use windlass_api::annotation;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::{ClusterName, Namespace, NamespacedName, ObjectName};
-use windlass_plan::inventory::{ClusterState, Gap, Inventory, Machine, Workload};
+use windlass_plan::inventory::{ClusterState, Gap, Inventory, Machine, Pool, Workload};
 use windlass_plan::target::Target;
 use windlass_runtime::key::Key;
 
@@ -96,6 +96,13 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
     };
     know_by_machines(&mut workload, &machines);
     let releases = resolve::kept::observe(ctx, tkc, target);
+    let is_over = update.as_ref().is_none_or(|update| update.state.is_over());
+    let earlier_templates = match &cluster {
+        ClusterState::Present { uid, .. } if is_over && pools.values().all(Pool::is_at_rest) => {
+            earlier::templates(ctx, &subject, uid).await
+        }
+        ClusterState::Present { .. } | ClusterState::Absent => Vec::new(),
+    };
     let inventory = Inventory {
         as_of: ctx.access.clock.now(),
         cluster,
@@ -109,6 +116,7 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         gaps: gaps.0,
         consent: tkc.metadata.annotations.as_ref().and_then(|all| all.get(annotation::ACCEPTED_DEFAULTS.name)).cloned(),
         releases,
+        earlier_templates,
     };
     Observed { inventory, workload: connection }
 }

@@ -101,6 +101,15 @@ pub(crate) enum Error {
         #[source]
         source: Box<kube::Error>,
     },
+    /// The copy of a release could not be read.
+    #[error("read the releases that are kept for {cluster}: {}", said(source))]
+    Kept {
+        /// Which cluster.
+        cluster: Key,
+        /// What the API said.
+        #[source]
+        source: Box<kube::Error>,
+    },
     /// Steps failed. The status says which, too.
     #[error("{count} of {planned} steps failed, the first at {role}")]
     Steps {
@@ -125,6 +134,7 @@ impl Error {
         match self {
             Self::Cluster { .. } => "cluster",
             Self::Delete { .. } | Self::Remains { .. } => "deletion",
+            Self::Kept { .. } => "release",
             Self::Steps { source, .. } => source.category(),
             Self::Record(_) => "record",
         }
@@ -282,7 +292,8 @@ impl From<Again> for Outcome {
 /// One look at a cluster, and what comes of it.
 async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Again, Error> {
     let latest = latest_update(ctx, cluster);
-    resolve::kept::learn(ctx, cluster).await;
+    let learnt = resolve::kept::learn(ctx, cluster).await;
+    learnt.map_err(|source| Error::Kept { cluster: ctx.key().clone(), source: Box::new(source) })?;
     let target = match resolve::target(ctx, cluster, latest.as_deref()) {
         Ok(target) => decided(ctx, target, latest.as_deref()),
         Err(unresolved) => {

@@ -99,24 +99,37 @@ impl Releases {
 
     /// The release of a version. Of several images of it the one counts that the cluster is made from.
     fn of(&self, version: &KubernetesVersion, in_use: &BTreeSet<String>) -> Result<Release, Unresolved> {
+        self.look_at(version, in_use, Clone::clone)
+    }
+
+    /// The digest of what the image of a version says. A release is large, and this is asked more often.
+    fn digest(&self, version: &KubernetesVersion, in_use: &BTreeSet<String>) -> Result<Option<String>, Unresolved> {
+        self.look_at(version, in_use, |release| release.original_digest().map(str::to_owned))
+    }
+
+    fn look_at<T>(
+        &self,
+        version: &KubernetesVersion,
+        in_use: &BTreeSet<String>,
+        look: impl Fn(&Release) -> T,
+    ) -> Result<T, Unresolved> {
         let mut images = self.images.list();
         images.retain(|image| distribution(image).as_ref() == Some(version));
         let image = one(version, &images, in_use)?;
         let (name, state) = (image.metadata.name.clone().unwrap_or_default(), &image.metadata.resource_version);
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         match read.get(&name) {
-            Some(known) if known.at == *state => known.release.clone(),
+            Some(known) if known.at == *state => known.release.as_ref().map(look).map_err(Clone::clone),
             _ => {
                 let malformed = |error| Unresolved::MalformedRelease { why: with_causes(&error) };
                 let release = Release::from_image(image).map_err(malformed);
-                read.insert(name, Read { at: state.clone(), release: release.clone() });
-                release
+                let seen = release.as_ref().map(look).map_err(Clone::clone);
+                read.insert(name, Read { at: state.clone(), release });
+                seen
             }
         }
     }
-}
 
-impl Releases {
     /// Why an image of this name does not even say which version it is of, if it is there.
     fn unreadable(&self, name: Option<&ImageName>) -> Option<String> {
         let image = self.images.get(&Key::cluster(name?.as_str()))?;

@@ -77,6 +77,9 @@ impl Envelope {
             Drive::Machines => {
                 envelope.allow("create", "ConfigMap", role::RELEASE);
                 envelope.allow("delete", "ConfigMap", role::EARLIER_RELEASE);
+                for template in ["WCPMachineTemplate", "KubeadmConfigTemplate"] {
+                    envelope.allow("delete", template, role::EARLIER_TEMPLATE);
+                }
                 envelope.add_cluster(&scope);
                 envelope.add_machines(&scope, &ends);
                 envelope.add_pools(&scope, &ends);

@@ -54,6 +54,9 @@ pub struct Inventory {
     pub consent: Option<String>,
     /// The releases that are kept for it.
     pub releases: Releases,
+    /// The templates that earlier updates have made for its pools, and that nobody refers to any more. They are looked for only
+    /// when no update is under way and all pools are at rest.
+    pub earlier_templates: Vec<EarlierTemplate>,
 }
 
 /// What people have ordered about the latest update.
@@ -151,6 +154,19 @@ pub struct ControlPlane {
     pub earlier_jobs: Vec<EarlierJob>,
     /// The object that rolls the machines, where Cluster API does it.
     pub kubeadm: Option<KubeadmControlPlane>,
+}
+
+/// A template that was made for a pool, and that nobody refers to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EarlierTemplate {
+    /// The version of its kind.
+    pub api_version: String,
+    /// `WCPMachineTemplate` or `KubeadmConfigTemplate`.
+    pub kind: &'static str,
+    /// Its name.
+    pub name: ObjectName,
+    /// Which state of it was seen.
+    pub revision: Revision,
 }
 
 /// A Job of an earlier update.

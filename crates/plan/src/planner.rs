@@ -116,6 +116,7 @@ pub fn plan(input: &PlanningInput) -> Planned {
     // What is kept and what is left over is no part of what a cluster is: whether it is as it was asked to be is settled without.
     if planned.steps.is_empty() && planned.record.is_none() {
         planned.steps.extend(release::tidy(&case));
+        planned.steps.extend(workers::tidy(&case));
     }
     let waits = matches!(case.course, Course::Begin { .. }) && planned.record.is_none();
     planned.steps.splice(0..0, release::keep(&case).filter(|_| !waits));

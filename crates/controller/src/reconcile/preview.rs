@@ -19,6 +19,7 @@ use crate::access::Access;
 use crate::observe;
 use crate::observe::management::latest_update;
 use crate::resolve::{self, Unresolved};
+use crate::said::said;
 
 /// A cluster that is there is seen as soon as the watches are; this is for one that is not.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,7 +83,10 @@ pub async fn preview(access: Access, cluster: &NamespacedName) -> Result<Preview
 
 async fn consider(ctx: &Context, cluster: &TanzuKubernetesCluster) -> Result<Preview, Unresolved> {
     let latest = latest_update(ctx, cluster);
-    resolve::kept::learn(ctx, cluster).await;
+    if let Err(error) = resolve::kept::learn(ctx, cluster).await {
+        // Whoever needs it says that it is not there.
+        tracing::warn!(error = said(&error), "what is kept for a cluster cannot be read");
+    }
     let target = resolve::target(ctx, cluster, latest.as_deref())?;
     let target = super::decided(ctx, target, latest.as_deref());
     let inventory = observe::inventory(ctx, cluster, &target).await.inventory;

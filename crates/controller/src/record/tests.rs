@@ -56,6 +56,7 @@ pub(super) fn planned(now: &str) -> (PlanningInput, Planned) {
         gaps: vec![],
         consent: None,
         releases: Releases::default(),
+        earlier_templates: Vec::new(),
     };
     let input = PlanningInput { target, inventory, now, gates: Gates::all() };
     let mut planned = plan(&input);

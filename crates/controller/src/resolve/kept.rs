@@ -28,7 +28,7 @@ use super::{Unresolved, images_in_use};
 use crate::observe::management::{latest_update, revision};
 use crate::reconcile::belongs_to;
 use crate::reconcile::context::Context;
-use crate::said::{said, with_causes};
+use crate::said::with_causes;
 
 /// A `ConfigMap` that keeps a release, without what is in it: that is as much as an image has to say.
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -84,6 +84,10 @@ impl Kept {
 pub(super) struct Copies(Mutex<BTreeMap<String, Release>>);
 
 impl Copies {
+    fn has(&self, digest: &str) -> bool {
+        self.lock().contains_key(digest)
+    }
+
     fn get(&self, digest: &str) -> Option<Release> {
         self.lock().get(digest).cloned()
     }
@@ -103,35 +107,33 @@ fn of_cluster(ctx: &Context, cluster: &TanzuKubernetesCluster) -> Vec<Arc<Kept>>
     kept
 }
 
-/// Reads what is kept for a cluster and said by no image any more. What cannot be read is told, and missed only by whoever needs
-/// it.
-pub(crate) async fn learn(ctx: &Context, cluster: &TanzuKubernetesCluster) {
+/// Reads what is kept for a cluster and said by no image any more. What is in one and cannot be used is told, and missed only by
+/// whoever needs it.
+pub(crate) async fn learn(ctx: &Context, cluster: &TanzuKubernetesCluster) -> Result<(), kube::Error> {
     for kept in of_cluster(ctx, cluster) {
         let (Some(digest), Some(version)) = (kept.digest(), kept.version()) else { continue };
-        if ctx.releases.copies.get(digest).is_some() || is_said(ctx, cluster, &version, digest) {
+        if ctx.releases.copies.has(digest) || is_said(ctx, cluster, &version, digest) {
             continue;
         }
-        match read(&ctx.access.client, &kept.metadata, digest).await {
+        let name = kept.metadata.name.as_deref().unwrap_or_default();
+        let namespace = kept.metadata.namespace.as_deref().unwrap_or_default();
+        let api: Api<ConfigMap> = Api::namespaced(ctx.access.client.clone(), namespace);
+        // One that has gone meanwhile is not there for anybody.
+        let Some(live) = api.get_opt(name).await? else { continue };
+        match Release::from_kept(&live.data.unwrap_or_default(), digest) {
             Ok(release) => {
                 ctx.releases.copies.lock().insert(digest.to_owned(), release);
             }
-            Err(why) => tracing::warn!(cluster = %Key::of(cluster), why, "a release that was kept cannot be read"),
+            Err(error) => tracing::warn!(name, error = with_causes(&error), "a release that was kept cannot be used"),
         }
     }
+    Ok(())
 }
 
 /// Whether an image still says that.
 fn is_said(ctx: &Context, cluster: &TanzuKubernetesCluster, version: &KubernetesVersion, digest: &str) -> bool {
-    let live = ctx.releases.of(version, &images_in_use(ctx, &Key::of(cluster)));
-    live.is_ok_and(|release| release.original_digest() == Some(digest))
-}
-
-async fn read(client: &Client, meta: &ObjectMeta, digest: &str) -> Result<Release, String> {
-    let name = meta.name.as_deref().unwrap_or_default();
-    let api: Api<ConfigMap> = Api::namespaced(client.clone(), meta.namespace.as_deref().unwrap_or_default());
-    let live = api.get(name).await.map_err(|error| format!("read ConfigMap/{name}: {}", said(&error)))?;
-    let read = Release::from_kept(&live.data.unwrap_or_default(), digest);
-    read.map_err(|error| format!("ConfigMap/{name}: {}", with_causes(&error)))
+    let live = ctx.releases.digest(version, &images_in_use(ctx, &Key::of(cluster)));
+    live.is_ok_and(|said| said.as_deref() == Some(digest))
 }
 
 /// The release as a cluster is to have it: with this digest, whatever its image says by now; or, where any will do, as the image
@@ -190,8 +192,8 @@ pub(crate) fn observe(ctx: &Context, cluster: &TanzuKubernetesCluster, target: &
 
 fn image(ctx: &Context, cluster: &TanzuKubernetesCluster, target: &Target) -> ImageState {
     let release = &target.release;
-    match ctx.releases.of(&release.distribution, &images_in_use(ctx, &Key::of(cluster))) {
-        Ok(live) if live.original_digest() == release.original_digest() => ImageState::There,
+    match ctx.releases.digest(&release.distribution, &images_in_use(ctx, &Key::of(cluster))) {
+        Ok(said) if said.as_deref() == release.original_digest() => ImageState::There,
         Ok(_) => ImageState::Replaced,
         Err(Unresolved::Ambiguous { images, .. }) => ImageState::Ambiguous { why: images },
         Err(Unresolved::MalformedRelease { why }) => ImageState::Malformed { why },

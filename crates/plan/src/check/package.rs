@@ -68,6 +68,9 @@ pub(super) fn only_ours_is_deleted(input: &PlanningInput, planned: &Planned) -> 
         if kind == "ConfigMap" && step.place == Place::Management {
             return release::is_of_the_past(input, name, expect);
         }
+        if step.place == Place::Management {
+            return is_template_of_the_past(input, (kind, name), expect);
+        }
         let Some(workload) = input.inventory.reachable() else { return false };
         let is_it = |found: &&AddonObject| found.revision == *expect && found.live["metadata"]["name"] == name.as_str();
         let seen = workload.addons.values().flatten().find(is_it);
@@ -132,6 +135,19 @@ fn is_job_of_the_past(input: &PlanningInput, name: &str, expect: &Revision) -> b
     });
     let mut earlier = inventory.control_plane.earlier_jobs.iter();
     !current && earlier.any(|job| job.name.as_str() == name && job.revision == *expect)
+}
+
+/// Whether a template was seen as one that nobody refers to, no pool has it, and no update is on its way.
+fn is_template_of_the_past(input: &PlanningInput, (kind, name): (&str, &str), expect: &Revision) -> bool {
+    let inventory = &input.inventory;
+    let under_way = inventory.update.as_ref().is_some_and(|update| !update.state.is_over());
+    let mut pools = inventory.pools.values();
+    let has_it = pools.any(|pool| {
+        pool.infrastructure_template.name.as_str() == name || pool.bootstrap_template.name.as_str() == name
+    });
+    let mut seen = inventory.earlier_templates.iter();
+    let was_seen = seen.any(|it| (it.kind, it.name.as_str()) == (kind, name) && it.revision == *expect);
+    was_seen && !has_it && !under_way
 }
 
 /// What is wrong with the packages of the target; `None` if nothing is. Those of others are theirs.

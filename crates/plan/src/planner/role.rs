@@ -11,6 +11,9 @@ pub(crate) const ABORT_JOB: &str = "control-plane/abort/Job";
 /// A Job of an earlier update.
 pub(crate) const EARLIER_JOB: &str = "control-plane/earlier/Job";
 
+/// A template of workers that an earlier update has made.
+pub(crate) const EARLIER_TEMPLATE: &str = "workers/earlier";
+
 /// The Cluster itself.
 pub(crate) const CLUSTER: &str = "cluster/Cluster";
 

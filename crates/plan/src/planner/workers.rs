@@ -3,11 +3,11 @@
 use serde_json::Value;
 use windlass_api::name::Uid;
 
-use super::case::Case;
+use super::case::{Case, Course};
 use super::{StagePlan, pool_health, role};
 use crate::change::{self, Effect, FieldChange};
 use crate::gate::{self, Blocked, Gate};
-use crate::inventory::{Inventory, Pool};
+use crate::inventory::{EarlierTemplate, Inventory, Pool};
 use crate::render::workers::{PoolTemplates, changed_deployment, deployment, template_specs, templates};
 use crate::render::{self, Scope};
 use crate::report::StageState;
@@ -194,6 +194,31 @@ fn scale(scope: &Scope<'_>, pool: &PoolTarget, observed: &Pool, cluster: &Uid) -
         Action::Apply { object, expect: Some(observed.revision.clone()) },
         "another number of machines is wanted",
     )
+}
+
+/// Removes the templates of earlier updates, when all is at rest and nobody refers to them.
+pub(super) fn tidy(case: &Case<'_>) -> Vec<Step> {
+    if case.course != Course::Steady || !case.held.is_empty() || !case.is_settled() {
+        return Vec::new();
+    }
+    let in_use = |template: &&EarlierTemplate| {
+        let mut pools = case.inventory.pools.values();
+        pools.any(|pool| [&pool.infrastructure_template.name, &pool.bootstrap_template.name].contains(&&template.name))
+    };
+    let step = |template: &EarlierTemplate| Step {
+        stage: Stage::Workers,
+        role: role::EARLIER_TEMPLATE.to_owned(),
+        place: Place::Management,
+        action: Action::Delete {
+            api_version: template.api_version.clone(),
+            kind: template.kind.to_owned(),
+            namespace: Some(case.target.cluster.namespace.to_string()),
+            name: template.name.to_string(),
+            expect: template.revision.clone(),
+        },
+        why: "no machine is made from it any more".to_owned(),
+    };
+    case.inventory.earlier_templates.iter().filter(|template| !in_use(template)).map(step).collect()
 }
 
 /// Whether a pool's machines have to be replaced.

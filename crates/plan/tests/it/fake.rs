@@ -76,6 +76,7 @@ impl Fake {
             gaps: Vec::new(),
             consent: None,
             releases: Releases::default(),
+            earlier_templates: Vec::new(),
         };
         Self { target, inventory, gates: gates(), made: BTreeMap::new(), workers: Vec::new(), writes: 0 }
     }

@@ -21,4 +21,5 @@ mod sample;
 mod second_opinion;
 mod seed;
 mod story;
+mod templates;
 mod why;

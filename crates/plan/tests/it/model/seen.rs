@@ -107,6 +107,7 @@ fn inventory(era: &Era, state: &State, hidden: Option<usize>) -> real::Inventory
         gaps: hidden.map(gap).into_iter().collect(),
         consent: None,
         releases: releases(target),
+        earlier_templates: Vec::new(),
     }
 }
 
