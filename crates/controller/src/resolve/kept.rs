@@ -192,7 +192,10 @@ pub(crate) fn observe(ctx: &Context, cluster: &TanzuKubernetesCluster, target: &
 
 fn image(ctx: &Context, cluster: &TanzuKubernetesCluster, target: &Target) -> ImageState {
     let release = &target.release;
-    match ctx.releases.digest(&release.distribution, &images_in_use(ctx, &Key::of(cluster))) {
+    let mut in_use = images_in_use(ctx, &Key::of(cluster));
+    // Also before the first machine is made from it.
+    in_use.extend(release.image().map(ToString::to_string));
+    match ctx.releases.digest(&release.distribution, &in_use) {
         Ok(said) if said.as_deref() == release.original_digest() => ImageState::There,
         Ok(_) => ImageState::Replaced,
         Err(Unresolved::Ambiguous { images, .. }) => ImageState::Ambiguous { why: images },

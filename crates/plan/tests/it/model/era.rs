@@ -62,8 +62,9 @@ impl Era {
         &self.targets[&asked]
     }
 
+    /// One end of an update. Which release a cluster has is on no record here, so it is never in use by a digest.
     pub fn end(&self, asked: Asked) -> UpdateEnd {
-        self.target(asked).end()
+        UpdateEnd { release: None, ..self.target(asked).end() }
     }
 
     pub fn digest(&self, from: Asked, to: Asked) -> &str {
