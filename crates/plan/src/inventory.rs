@@ -382,6 +382,8 @@ pub struct Node {
     pub name: NodeName,
     /// It is one of the control plane.
     pub control_plane: bool,
+    /// It is labelled as one: kubeadm does that last, and the Job waits for it.
+    pub labelled: bool,
     /// The version of its kubelet.
     pub kubelet: KubernetesVersion,
     /// The distribution that it says it was made from.

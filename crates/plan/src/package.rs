@@ -189,6 +189,7 @@ mod tests {
         let node = |distribution: &&str| Node {
             name: NodeName::new("node").unwrap(),
             control_plane: true,
+            labelled: true,
             kubelet: distribution.parse().unwrap(),
             distribution: Some(distribution.parse().unwrap()),
             ready: true,

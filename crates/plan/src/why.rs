@@ -74,6 +74,9 @@ impl Link {
 
 const WAIT: &str = "wait";
 
+/// What kubeadm does last.
+const NO_ROLE: &str = "its node has not been labelled as one of the control plane";
+
 impl Known<'_> {
     /// What a reason comes down to. Where nothing more is known, that is the reason itself.
     pub fn because(&self, blocked: &Blocked) -> Because {
@@ -154,13 +157,24 @@ impl Known<'_> {
         let coming = machines.iter().find(|machine| matches!(machine.state, MachineState::Joining { .. }));
         let unwell = || machines.iter().find(|machine| matches!(machine.state, MachineState::Unhealthy { .. }));
         let going = || machines.iter().find(|machine| matches!(machine.state, MachineState::Deleting { .. }));
-        let machine = coming.or_else(unwell).or_else(going)?;
-        let mut link = not_ready(machine).as_ref().map(Link::of)?;
-        link.says = shown(machine);
-        if matches!(machine.state, MachineState::Joining { .. }) {
-            link.deadline = machine.created.checked_add(MACHINE_TIMEOUT).ok();
-        }
-        Some(link)
+        coming.or_else(unwell).and_then(moved).or_else(|| self.without_role()).or_else(|| going().and_then(moved))
+    }
+
+    /// The machine of the control plane that Cluster API is content with, and whose node is not one of the control plane yet:
+    /// the Job waits for that label, and deletes nothing before.
+    fn without_role(&self) -> Option<Link> {
+        let nodes = self.inventory.reachable()?.nodes;
+        let waits = |machine: &Machine| {
+            let MachineState::Ready { node: name } = &machine.state else { return None };
+            nodes.iter().find(|node| node.name == *name && !node.labelled)
+        };
+        let (machine, node) = self.inventory.control_plane.machines.iter().find_map(|it| Some((it, waits(it)?)))?;
+        let (name, node) = (&machine.name, &node.name);
+        Some(Link {
+            says: format!("Machine {name} is on its way in: {NO_ROLE}"),
+            way_out: format!("wait; if it lasts, look at the labels of the node {node} in the workload cluster"),
+            deadline: machine.created.checked_add(MACHINE_TIMEOUT).ok(),
+        })
     }
 
     /// What a cluster without an API does not have yet.
@@ -187,6 +201,16 @@ impl Known<'_> {
     }
 }
 
+/// A machine that is not ready, and by when it has to be.
+fn moved(machine: &Machine) -> Option<Link> {
+    let mut link = not_ready(machine).as_ref().map(Link::of)?;
+    link.says = shown(machine);
+    if matches!(machine.state, MachineState::Joining { .. }) {
+        link.deadline = machine.created.checked_add(MACHINE_TIMEOUT).ok();
+    }
+    Some(link)
+}
+
 /// What a machine is in the middle of.
 fn shown(machine: &Machine) -> String {
     let name = &machine.name;
@@ -206,9 +230,7 @@ fn lacking(machine: &Machine) -> String {
         }
         MachineState::Joining { awaits: Milestone::Node } => "it has booted, and no node of it has come",
         MachineState::Joining { awaits: Milestone::Components } => "its node has come without all of its programs",
-        MachineState::Joining { awaits: Milestone::RoleLabel } => {
-            "its node has not been labelled as one of the control plane"
-        }
+        MachineState::Joining { awaits: Milestone::RoleLabel } => NO_ROLE,
         MachineState::Unhealthy { why, .. } => why,
         MachineState::Deleting { .. } => "it is on its way out",
         MachineState::Ready { .. } => "it is ready",

@@ -113,9 +113,11 @@ fn node(live: &LiveNode, gaps: &mut Gaps) -> Option<Node> {
     let kubelet = status.node_info.map(|info| info.kubelet_version).unwrap_or_default();
     let conditions = status.conditions.unwrap_or_default();
     let distribution = label::DISTRIBUTION_VERSION.get(&labels).map_err(|error| with_causes(&error));
+    let labelled = label::NODE_CONTROL_PLANE.is_in(&labels) || label::NODE_MASTER.is_in(&labels);
     Some(Node {
         name: gaps.take(&object, NodeName::new(name))?,
-        control_plane: label::NODE_CONTROL_PLANE.is_in(&labels) || label::NODE_MASTER.is_in(&labels),
+        control_plane: labelled,
+        labelled,
         kubelet: gaps.take(&object, kubelet.parse())?,
         distribution: gaps.take(&object, distribution).flatten(),
         ready: conditions.iter().any(|c| c.type_ == ConditionType::Ready.as_str() && c.status == "True"),

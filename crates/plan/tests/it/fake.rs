@@ -442,6 +442,7 @@ impl Fake {
             .map(|machine| Node {
                 name: NodeName::new(machine.name.as_str()).unwrap(),
                 control_plane: true,
+                labelled: true,
                 kubelet: machine.version.clone(),
                 distribution: Some(distribution(machine)),
                 ready: true,
@@ -450,6 +451,7 @@ impl Fake {
         let workers = self.workers.iter().map(|worker| Node {
             name: NodeName::new("worker").unwrap(),
             control_plane: false,
+            labelled: false,
             kubelet: worker.kubernetes.clone(),
             distribution: Some(worker.distribution.clone()),
             ready: true,

@@ -143,6 +143,28 @@ fn workers_wait_for_a_machine_of_the_control_plane_and_it_is_named() {
 }
 
 #[test]
+fn a_node_without_the_label_of_its_role_is_named_while_its_machine_says_that_all_is_well() {
+    let mut fake = rolling();
+    let job = fake.inventory.control_plane.job.clone().unwrap().name;
+    let machine = fake.inventory.control_plane.machines[0].clone();
+    let MachineState::Ready { node: name } = &machine.state else { panic!("{machine:?}") };
+    let Workload::Reachable { nodes, .. } = &mut fake.inventory.workload else { panic!("it answers") };
+    nodes.iter_mut().find(|node| node.name == *name).unwrap().labelled = false;
+    let waits = because(&fake, Stage::ControlPlane, &[]);
+    let way_out = format!("wait; if it lasts, look at the labels of the node {name} in the workload cluster");
+    let says = "its node has not been labelled as one of the control plane";
+    assert_eq!(
+        waits.links,
+        [
+            format!("Job {job} is replacing the control plane"),
+            format!("Machine {} is on its way in: {says}; {way_out}", machine.name),
+        ]
+    );
+    assert_eq!(waits.way_out, Some(way_out));
+    assert_eq!(waits.deadline, Some(machine.created + windlass_plan::why::MACHINE_TIMEOUT));
+}
+
+#[test]
 fn what_has_nothing_behind_it_is_the_cause_itself() {
     let fake = running_cluster(1, 1);
     let planned = checked_plan(&fake);

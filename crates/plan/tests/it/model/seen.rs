@@ -239,6 +239,7 @@ fn workload(era: &Era, state: &State, names: Names) -> real::Workload {
     let node = |name: String, control_plane: bool, version: Version, ready: bool| real::Node {
         name: NodeName::new(&name).unwrap(),
         control_plane,
+        labelled: control_plane,
         kubelet: era.kubernetes(version).clone(),
         distribution: Some(era.releases[usize::from(version)].distribution.clone()),
         ready,

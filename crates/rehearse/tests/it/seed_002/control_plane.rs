@@ -24,7 +24,7 @@ fn a_replacement_that_never_becomes_a_node_is_given_up_and_named() {
 #[test]
 fn a_label_that_is_late_costs_attempts_and_neither_the_upgrade_nor_a_certificate() {
     for (minutes, words) in [
-        (14, &["is not labelled as one of the control plane"][..]),
+        (14, &["its node has not been labelled as one of the control plane"][..]),
         (20, &["1 of 4 attempts have failed", "is not labelled as one of the control plane"][..]),
     ] {
         let scenario = late_role(When::default().lasting(Span::minutes(minutes)));
