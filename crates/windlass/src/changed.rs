@@ -24,6 +24,11 @@ impl Changed {
         self.tell(&cluster_name(cluster), kind, report)
     }
 
+    /// Writes what there is to tell of an update, or its name.
+    pub fn tell_update(self, update: &str, kind: &'static str, report: impl Serialize) -> Result<(), output::Error> {
+        self.tell(&format!("clusterupdate.windlass.dev/{update}"), kind, report)
+    }
+
     /// Writes it: the name of the object that was changed (`clusterupdate.windlass.dev/my-tkc-1`), or a document of that kind.
     pub fn tell(self, name: &str, kind: &'static str, report: impl Serialize) -> Result<(), output::Error> {
         self.object(name, &Document::new(kind, report))

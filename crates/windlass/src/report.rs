@@ -152,7 +152,8 @@ impl UpdateReport {
         let finished = time(status.finished_at.as_deref()).unwrap_or(now);
         Self {
             name: update.name_any(),
-            id: update.spec.id.clone(),
+            // That of another one, where that was adopted.
+            id: update.id().map_or_else(|_| update.spec.id.clone(), |id| id.to_string()),
             state: status.state,
             from: update.spec.from.distribution.clone(),
             to: update.spec.to.distribution.clone(),

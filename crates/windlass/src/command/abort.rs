@@ -131,7 +131,7 @@ impl Abort {
             return Ok(());
         }
         let api = management.api::<TanzuKubernetesCluster>();
-        let patched = api.patch(self.cluster.as_str(), &parameters(), &Patch::Merge(back(from))).await;
+        let patched = api.patch(self.cluster.as_str(), &parameters(), &Patch::Merge(back(from, to))).await;
         let attempt = format!("ask {} to be at {} again", self.cluster, from.distribution);
         patched.map(drop).map_err(client::Error::while_trying(&attempt))
     }
@@ -156,7 +156,7 @@ impl Abort {
         let back_to = latest.record.spec.from.distribution.as_str();
         if let Some(format) = self.output {
             let report = AbortReport { cluster, update, id, back_to };
-            format.tell(&format!("clusterupdate.windlass.dev/{update}"), "AbortReport", report)?;
+            format.tell_update(update, "AbortReport", report)?;
             return Ok(Exit::Done);
         }
         output::data(&format!("update {update} of {cluster} is given up: the cluster keeps {back_to}"))?;
@@ -219,13 +219,20 @@ fn parameters() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
-/// What a cluster was, as a patch. It is on its way nowhere any more.
-fn back(from: &UpdateEnd) -> Value {
+/// What an update has changed, taken back, as a patch. What else was asked for in the meantime stays, and the cluster is on its
+/// way nowhere any more.
+fn back(from: &UpdateEnd, to: &UpdateEnd) -> Value {
+    let (is, was) = (json!(to), json!(from));
+    let machines = |role: &str| {
+        let fields = was[role].as_object().into_iter().flatten();
+        let changed = fields.filter(|(field, before)| is[role][field.as_str()] != **before);
+        Value::Object(changed.map(|(field, before)| (field.clone(), before.clone())).collect())
+    };
     json!({
         "metadata": {"annotations": {annotation::ON_THE_WAY_TO.name: null}},
         "spec": {
             "distribution": {"version": from.distribution, "fullVersion": from.distribution},
-            "topology": {"controlPlane": from.control_plane, "workers": from.workers},
+            "topology": {"controlPlane": machines("controlPlane"), "workers": machines("workers")},
         },
     })
 }
@@ -298,6 +305,25 @@ mod tests {
             "status": status,
         });
         assert_eq!(judge(&serde_json::from_value(record).unwrap()), *seen);
+    }
+
+    #[test]
+    fn only_what_the_update_has_changed_is_taken_back() {
+        let end = |distribution: &str, class: &str| -> UpdateEnd {
+            let workers = json!({"count": 1, "class": class, "storageClass": "fast"});
+            let control_plane = json!({"count": 3, "class": "small", "storageClass": "fast"});
+            let end = json!({"distribution": distribution, "kubernetes": "v1.16.7+vmware.1",
+                "controlPlane": control_plane, "workers": workers});
+            serde_json::from_value(end).unwrap()
+        };
+        let patch = back(&end("v1.16.7", "small"), &end("v1.16.8", "large"));
+        assert_eq!(
+            patch["spec"],
+            json!({
+                "distribution": {"version": "v1.16.7", "fullVersion": "v1.16.7"},
+                "topology": {"controlPlane": {}, "workers": {"class": "small"}},
+            })
+        );
     }
 
     #[test]

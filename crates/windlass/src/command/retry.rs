@@ -69,7 +69,12 @@ impl Retry {
         };
         delete(&management, &job).await?;
         let failed_attempts = job.status.and_then(|status| status.failed).unwrap_or_default();
-        self.tell(&latest, failed_attempts)
+        let (cluster, update, id, job) = (&self.cluster, latest.name(), latest.id, latest.job_name());
+        let attempts = if failed_attempts == 1 { "attempt" } else { "attempts" };
+        let said = format!(
+            "update {update} of {cluster} is tried again: the Job {job} is deleted after {failed_attempts} failed {attempts}, and goes on with the same id {id}"
+        );
+        self.tell(update, id, failed_attempts, &said)
     }
 
     /// Goes on under the id of the update whose marks are on the machines. A Job that has failed because of them has nothing
@@ -88,26 +93,18 @@ impl Retry {
         if let Some(job) = failed {
             delete(management, &job).await?;
         }
-        if let Some(format) = self.output {
-            let report = RetryReport { cluster, update, id, job: id.job_name(), failed_attempts };
-            format.tell(&format!("clusterupdate.windlass.dev/{update}"), "RetryReport", report)?;
-        } else {
-            output::data(&format!("update {update} of {cluster} goes on with what the update {id} has begun"))?;
-        }
-        output::note(&format!("Next: windlass status {cluster} --watch"));
-        Ok(Exit::Done)
+        let said = format!("update {update} of {cluster} goes on with what the update {id} has begun");
+        self.tell(update, id, failed_attempts, &said)
     }
 
-    fn tell(&self, latest: &Latest, failed_attempts: i32) -> Result<Exit, Failure> {
-        let (cluster, update, id, job) = (&self.cluster, latest.name(), latest.id, latest.job_name());
-        if let Some(format) = self.output {
-            let report = RetryReport { cluster, update, id, job, failed_attempts };
-            format.tell(&format!("clusterupdate.windlass.dev/{update}"), "RetryReport", report)?;
-        } else {
-            let attempts = if failed_attempts == 1 { "attempt" } else { "attempts" };
-            output::data(&format!(
-                "update {update} of {cluster} is tried again: the Job {job} is deleted after {failed_attempts} failed {attempts}, and goes on with the same id {id}"
-            ))?;
+    fn tell(&self, update: &str, id: UpdateId, failed_attempts: i32, said: &str) -> Result<Exit, Failure> {
+        let cluster = &self.cluster;
+        match self.output {
+            Some(format) => {
+                let report = RetryReport { cluster, update, id, job: id.job_name(), failed_attempts };
+                format.tell_update(update, "RetryReport", report)?;
+            }
+            None => output::data(said)?,
         }
         output::note(&format!("Next: windlass status {cluster} --watch"));
         Ok(Exit::Done)
