@@ -50,9 +50,6 @@ pub const JOB_NAMESPACE: &str = "vmware-system-tkg";
 /// Keeps a cluster's object until all that was made for it is gone, also what no owner reference can reach.
 pub const FINALIZER: &str = "windlass.dev/cluster";
 
-/// What the Job that replaces the control plane is to its cluster.
-const REPLACING_JOB: &str = "control-plane/Job";
-
 /// Who Events say they are from.
 const CONTROLLER: &str = "windlass.dev/cluster";
 
@@ -333,8 +330,7 @@ fn until_errors_are_told<'a>(cluster: &TanzuKubernetesCluster, steps: &'a [Step]
     if !addons.any(|addon| addon.status == AddonPhase::Error) {
         return (steps, false);
     }
-    let is_job = |step: &Step| step.role == REPLACING_JOB && step.action.verb() == "create";
-    match steps.iter().position(is_job) {
+    match steps.iter().position(Step::begins_control_plane) {
         Some(job) => (&steps[..job], true),
         None => (steps, false),
     }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_api::name::{ClusterSecret, Uid};
 
+use crate::planner::role;
+
 /// A stage of an update. Stages are planned apart from each other; gates decide which may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -71,6 +73,13 @@ pub struct Step {
     pub action: Action,
     /// Why, in a sentence for people.
     pub why: String,
+}
+
+impl Step {
+    /// Whether it makes the Job that replaces the machines of the control plane.
+    pub fn begins_control_plane(&self) -> bool {
+        self.role == role::JOB && matches!(self.action, Action::Create { .. })
+    }
 }
 
 /// What is written. Whoever executes it makes no choices.
