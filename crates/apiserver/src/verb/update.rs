@@ -28,12 +28,27 @@ pub(crate) trait Proposal: Send {
 
     /// Whether [`Proposal::propose`] has recorded the owners of fields itself.
     fn owned(&self) -> bool;
+
+    /// Whether it is a whole object of one version, which is tried once. Another one follows whatever is there, and is refused
+    /// at the next try if it says itself what that must be.
+    fn is_pinned(&self) -> bool {
+        false
+    }
 }
 
 /// A whole object, as sent.
 struct Replacement<'a> {
     kind: &'a Kind,
     object: Value,
+    is_pinned: bool,
+}
+
+impl<'a> Replacement<'a> {
+    fn new(kind: &'a Kind, object: Value) -> Self {
+        let version = object["metadata"]["resourceVersion"].as_str();
+        let is_pinned = version.is_some_and(|version| !version.is_empty() && version != "0");
+        Self { kind, object, is_pinned }
+    }
 }
 
 impl Proposal for Replacement<'_> {
@@ -52,12 +67,15 @@ impl Proposal for Replacement<'_> {
             return Err(ApiError::conflict(&self.kind.plural, &self.kind.group, name, &why));
         }
         // One that names its version is tried once, so nothing needs to be kept for another try.
-        let is_pinned = sent["resourceVersion"].as_str().is_some_and(|version| !version.is_empty() && version != "0");
-        Ok(if is_pinned { self.object.take() } else { self.object.clone() })
+        Ok(if self.is_pinned { self.object.take() } else { self.object.clone() })
     }
 
     fn owned(&self) -> bool {
         false
+    }
+
+    fn is_pinned(&self) -> bool {
+        self.is_pinned
     }
 }
 
@@ -83,7 +101,7 @@ impl ApiServer {
             Self::fill(kind, &mut object);
             (StatusCode::CREATED, self.create_object(&intent, object, warnings).await?)
         } else {
-            (StatusCode::OK, self.replace(call, &intent, &mut Replacement { kind, object }, warnings).await?)
+            (StatusCode::OK, self.replace(call, &intent, &mut Replacement::new(kind, object), warnings).await?)
         };
         let mut response = self.show(call, code, &written.shown)?;
         warn(&mut response, &written.warnings);
@@ -119,25 +137,26 @@ impl ApiServer {
             let entry = self.store().get(&intent.kind.resource, &key).ok_or_else(|| call.not_found())?;
             let current = Self::load(intent.kind, &entry);
             let mut object = proposal.propose(&current, said)?;
-            let pinned = Self::check_version(call, &entry, &object)?;
+            Self::check_version(call, &entry, &object)?;
             if let Some(shown) =
                 self.replace_once(intent, &entry, &current, &mut object, proposal.owned(), said).await?
             {
                 return Ok(shown);
             }
-            if pinned {
+            if proposal.is_pinned() {
                 break;
             }
         }
         Err(call.stale())
     }
 
-    /// Whether the object names the version that it replaces. It must, where a kind does not take anything on trust.
-    fn check_version(call: &Call, entry: &Entry, object: &Value) -> Result<bool, ApiError> {
+    /// Refuses an object that names another version than the one that it replaces. It must name one, where a kind does not take
+    /// anything on trust.
+    fn check_version(call: &Call, entry: &Entry, object: &Value) -> Result<(), ApiError> {
         let kind = &call.kind;
         match object["metadata"]["resourceVersion"].as_str().filter(|version| !version.is_empty()) {
-            Some("0") | None if kind.unconditional_update() => Ok(false),
-            Some(version) if version.parse() == Ok(entry.revision) => Ok(true),
+            Some("0") | None if kind.unconditional_update() => Ok(()),
+            Some(version) if version.parse() == Ok(entry.revision) => Ok(()),
             Some(version) if version.parse::<u64>().is_err() => {
                 let error =
                     FieldError::invalid("metadata.resourceVersion", version, "must be a valid resource version");

@@ -1,8 +1,13 @@
 //! What webhooks may change, and what they may not.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::future::BoxFuture;
 use http::{Method, Request};
 use serde_json::{Value, json};
-use windlass_apiserver::admission::FailurePolicy;
+use windlass_apiserver::ApiServer;
+use windlass_apiserver::admission::{FailurePolicy, Handler, Webhook};
 
 use super::{MAPS, allows, create, map, merge, message, patched, patches, send, send_request, server, webhook};
 
@@ -207,4 +212,41 @@ async fn custom_objects_lose_what_a_webhook_added_and_their_schema_does_not_know
     let widget = json!({"apiVersion": "test.dev/v1", "kind": "Widget", "metadata": {"name": "a"}});
     let created = send(&server, Method::POST, "/apis/test.dev/v1/namespaces/default/widgets", &widget).await;
     assert_eq!((created.code, &created.body["spec"]), (201, &json!({"size": 3})));
+}
+
+/// Changes an object while somebody else's change of it is reviewed, once.
+struct Interferes {
+    server: ApiServer,
+    is_done: AtomicBool,
+}
+
+impl Handler for Interferes {
+    fn review(&self, review: Value) -> BoxFuture<'_, Result<Value, String>> {
+        Box::pin(async move {
+            if !self.is_done.swap(true, Ordering::Relaxed) {
+                merge(&self.server, &format!("{MAPS}/a"), &json!({"data": {"theirs": "2"}})).await;
+            }
+            let response = json!({"uid": review["request"]["uid"], "allowed": true});
+            Ok(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}))
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_patch_that_is_overtaken_is_made_again_and_one_of_a_version_is_refused() {
+    for (pins, code) in [(false, 200), (true, 409)] {
+        let server = server();
+        let made = create(&server, &map("a", &json!({"x": "1"}))).await;
+        let handler = Arc::new(Interferes { server: server.clone(), is_done: AtomicBool::new(false) });
+        let (hook, _) = allows();
+        server.admission().add_mutating(Webhook { handler, ..hook });
+        let version = &made.body["metadata"]["resourceVersion"];
+        let metadata = if pins { json!({"resourceVersion": version}) } else { json!({}) };
+        let patch = json!({"metadata": metadata, "data": {"ours": "3"}});
+        let patched = merge(&server, &format!("{MAPS}/a"), &patch).await;
+        assert_eq!(patched.code, code, "{}", patched.body);
+        let ours = if pins { Value::Null } else { json!("3") };
+        let found = send(&server, Method::GET, &format!("{MAPS}/a"), &Value::Null).await.body;
+        assert_eq!((&found["data"]["theirs"], &found["data"]["ours"]), (&json!("2"), &ours));
+    }
 }
