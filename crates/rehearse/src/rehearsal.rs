@@ -8,6 +8,7 @@ mod text;
 mod wish;
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
@@ -18,7 +19,7 @@ use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
 use windlass_plan::gate::{Gate, Gates};
 use windlass_runtime::chance::Seed;
-use windlass_runtime::virtual_time::run_virtual;
+use windlass_runtime::virtual_time::{Virtual, run_paced, run_virtual};
 use windlass_sim::actor::Caller;
 use windlass_sim::fault::Scenario;
 use windlass_sim::invariant::Violation;
@@ -250,18 +251,38 @@ pub fn rehearse(start: &World, request: &Request) -> Result<Rehearsal, Error> {
 
 /// Rehearses an update, perhaps with a crash in it, and keeps what is left.
 pub fn hold(start: &World, request: &Request, crashes: Crashes) -> Result<Ended, Error> {
-    on_its_own_thread(start, request, Ask::Change(&request.ask), crashes)
+    on_its_own_thread(start, request, Ask::Change(&request.ask), crashes, Pace::Virtual)
+}
+
+/// Does the same in time that goes so many `times` as fast as ours, as in `windlass up`: to see that what is rehearsed is what
+/// happens.
+pub fn hold_paced(start: &World, request: &Request, times: NonZeroU32) -> Result<Ended, Error> {
+    on_its_own_thread(start, request, Ask::Change(&request.ask), Crashes::none(), Pace::Times(times))
+}
+
+/// How time goes.
+enum Pace {
+    /// As fast as everybody is ready for it.
+    Virtual,
+    /// So many times as fast as ours.
+    Times(NonZeroU32),
 }
 
 /// Rehearses the creation of a cluster. Of the request, the release is only for the record: the cluster says which it wants.
 pub fn create(start: &World, request: &Request, cluster: &TanzuKubernetesCluster) -> Result<Ended, Error> {
-    on_its_own_thread(start, request, Ask::Create(cluster), Crashes::none())
+    on_its_own_thread(start, request, Ask::Create(cluster), Crashes::none(), Pace::Virtual)
 }
 
-fn on_its_own_thread(start: &World, request: &Request, ask: Ask<'_>, crashes: Crashes) -> Result<Ended, Error> {
+fn on_its_own_thread(
+    start: &World,
+    request: &Request,
+    ask: Ask<'_>,
+    crashes: Crashes,
+    pace: Pace,
+) -> Result<Ended, Error> {
     let joined = std::thread::scope(|scope| {
         let body = || {
-            run_virtual(request.seed, request.at, |time| async move {
+            let body = |time: Virtual| async move {
                 let settings = world::Settings {
                     clock: time.clock,
                     seed: time.seed,
@@ -269,7 +290,11 @@ fn on_its_own_thread(start: &World, request: &Request, ask: Ask<'_>, crashes: Cr
                     ..start.settings().clone()
                 };
                 run(start.fork(settings), request, ask, crashes).await
-            })
+            };
+            match pace {
+                Pace::Virtual => run_virtual(request.seed, request.at, body),
+                Pace::Times(times) => run_paced(request.seed, request.at, times, body),
+            }
         };
         let thread = std::thread::Builder::new().name("rehearsal".into()).spawn_scoped(scope, body);
         thread.map(std::thread::ScopedJoinHandle::join)

@@ -14,6 +14,7 @@ mod hops;
 mod kept;
 mod late_role;
 mod matrix;
+mod parity;
 mod play;
 mod releases;
 mod sameness;

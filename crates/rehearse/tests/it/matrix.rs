@@ -1,7 +1,7 @@
 //! Every sort of update, for clusters of many sizes: it ends right, nothing is violated on the way, no machine is made that is not
 //! needed, and planning again changes nothing.
 
-mod ended;
+pub mod ended;
 
 use serde_json::{Value, json};
 use windlass_rehearse::crash::Crashes;
@@ -16,7 +16,7 @@ const LATER_RELEASE: &str = "v1.17.4+vmware.1-guest.1";
 
 /// What is asked, and what people do in the middle of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Sort {
+pub enum Sort {
     Upgrade,
     Class,
     StorageClass,
@@ -34,10 +34,10 @@ enum Sort {
     Delete,
 }
 
-const ALL: [Sort; 9] = [Upgrade, Class, StorageClass, Rename, Combined, Retarget, Revert, Scale, Delete];
+pub const ALL: [Sort; 9] = [Upgrade, Class, StorageClass, Rename, Combined, Retarget, Revert, Scale, Delete];
 
 impl Sort {
-    fn wish(self, workers: u32) -> Wish {
+    pub fn wish(self, workers: u32) -> Wish {
         let both = |field: &str, value: Value| {
             let mut patch = json!({"spec": {"topology": {"controlPlane": {}, "workers": {}}}});
             for role in ["controlPlane", "workers"] {
@@ -61,7 +61,7 @@ impl Sort {
     }
 
     /// What people do, and when: a few seconds or a few minutes after the beginning.
-    fn action(self, workers: u32) -> Scenario {
+    pub fn action(self, workers: u32) -> Scenario {
         let kind = "TanzuKubernetesCluster".to_owned();
         let (api_version, name) = ("run.tanzu.vmware.com/v1alpha1".to_owned(), "default/my-tkc".into());
         let (at, patch) = match self {
