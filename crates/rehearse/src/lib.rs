@@ -16,8 +16,10 @@
 
 pub mod assembly;
 pub mod crash;
+pub mod matrix;
 pub mod preview;
 pub mod rehearsal;
+pub mod report;
 pub mod seam;
 pub mod settle;
 pub mod snapshot;

@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::time::Instant;
-use windlass_api::kind::cluster_update::StageRecord;
+use windlass_api::kind::cluster_update::{StageRecord, WaitingFor};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
 use windlass_plan::gate::{Gate, Gates};
@@ -22,7 +22,7 @@ use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::actor::Caller;
 use windlass_sim::fault::Scenario;
 use windlass_sim::invariant::Violation;
-use windlass_sim::timeline::{Event, Timeline, What};
+use windlass_sim::timeline::{Event, Extremes, Timeline, What};
 use windlass_sim::world::{self, World};
 
 use crate::assembly::{Assembly, Settings};
@@ -152,6 +152,8 @@ pub struct Rehearsal {
     pub timeline: Timeline,
     /// What must never be and was, in order.
     pub violations: Vec<Reported>,
+    /// How far things went.
+    pub extremes: Extremes,
     /// How much was asked of the API servers, and by whom.
     pub requests: BTreeMap<Caller, Requests>,
 }
@@ -196,6 +198,9 @@ pub struct Waited {
     pub at: Timestamp,
     /// Why, as the cluster and its update say it; nothing where it waited for nothing more.
     pub why: Vec<String>,
+    /// The same for programs: each with its object and the way out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on: Vec<WaitingFor>,
 }
 
 /// A machine that came or went.
@@ -307,6 +312,7 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
         machines: machines(&timeline.events),
         timeline,
         violations: violations.map(|violation| Reported { violation, replay: replay.clone() }).collect(),
+        extremes: world.recorder().extremes(&request.cluster.to_string()),
         requests: assembly.traffic().by_caller(),
     };
     Ok(Ended { rehearsal, world, writes: assembly.crashes().writes(), traffic: assembly.traffic().clone() })

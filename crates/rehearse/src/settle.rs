@@ -8,11 +8,11 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::Resource;
 use tokio::time::Instant;
-use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState, WaitingFor};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::NamespacedName;
 use windlass_apiserver::kind::store_name;
-use windlass_apiserver::store::{self, Key};
+use windlass_apiserver::store::{self, Key, Range};
 use windlass_sim::world::World;
 
 use crate::rehearsal::{Verdict, Waited};
@@ -112,8 +112,8 @@ fn end(world: &World, name: &NamespacedName) -> Option<Verdict> {
 fn note_waits(world: &World, name: &NamespacedName, now: Timestamp, waited: &mut Vec<Waited>) {
     let status = cluster(world, name).and_then(|cluster| cluster.status).unwrap_or_default();
     let on_record = update(world, name).and_then(|update| update.status).unwrap_or_default();
-    let waits = status.waits.into_iter().chain(on_record.waiting_for);
-    let reasons = waits.flat_map(|wait| [wait.message].into_iter().chain(wait.because));
+    let on: Vec<WaitingFor> = status.waits.into_iter().chain(on_record.waiting_for).collect();
+    let reasons = on.iter().flat_map(|wait| [&wait.message].into_iter().chain(&wait.because)).cloned();
     let mut why: Vec<String> = Vec::new();
     for reason in status.waiting_for.into_iter().chain(reasons) {
         if !why.contains(&reason) {
@@ -121,7 +121,7 @@ fn note_waits(world: &World, name: &NamespacedName, now: Timestamp, waited: &mut
         }
     }
     if waited.last().map_or(&[][..], |last: &Waited| &last.why) != why {
-        waited.push(Waited { at: now, why });
+        waited.push(Waited { at: now, why, on });
     }
 }
 
@@ -147,6 +147,17 @@ where
 {
     let entry = world.management().store().get(&resource::<K>(), &Key::new(namespace, name))?;
     serde_json::from_value(entry.to_value(&K::api_version(&()), &K::kind(&()))).ok()
+}
+
+/// All objects of a kind in a namespace of the management cluster. One that cannot be read is not told of.
+pub(crate) fn all<K>(world: &World, namespace: &str) -> Vec<K>
+where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned,
+{
+    let range = Range { namespace: Some(namespace), after: None, limit: 0 };
+    let listed = world.management().store().list(&resource::<K>(), range, |_| true);
+    let value = |entry: &std::sync::Arc<store::Entry>| entry.to_value(&K::api_version(&()), &K::kind(&()));
+    listed.entries.iter().filter_map(|entry| serde_json::from_value(value(entry)).ok()).collect()
 }
 
 fn resource<K: Resource<DynamicType = ()>>() -> store::Resource {
