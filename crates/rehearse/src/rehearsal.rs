@@ -55,6 +55,8 @@ pub struct Request {
     pub faults: Scenario,
     /// The file that says so, as the command is told of it that rehearses the same again.
     pub faults_file: Option<String>,
+    /// The folder of the snapshot that it starts from, as the same command is told of it.
+    pub folder: Option<String>,
 }
 
 impl Request {
@@ -77,6 +79,7 @@ impl Request {
             deadline: Self::DEADLINE,
             faults: Scenario::default(),
             faults_file: None,
+            folder: None,
         }
     }
 
@@ -89,6 +92,7 @@ impl Request {
         if namespace.as_str() != "default" {
             words.push(format!("--namespace {namespace}"));
         }
+        words.extend(self.folder.iter().map(|folder| format!("--from {folder}")));
         words.extend(self.without_gates.iter().map(|gate| format!("--without-gate {gate}")));
         words.extend(self.faults_file.iter().map(|file| format!("--scenario {file}")));
         words.join(" ")

@@ -39,6 +39,7 @@ pub use stage::{Field, Replaced, StageForeseen};
 pub use tally::{Tally, Violated};
 pub use wait::Wait;
 
+pub(crate) use estimate::at_pace;
 pub(crate) use runs::in_order;
 pub(crate) use spread::told;
 pub(crate) use tally::badness;

@@ -10,6 +10,7 @@ mod logs;
 mod plan;
 mod rehearse;
 mod release;
+mod replay;
 mod retry;
 mod secrets;
 mod status;
@@ -34,7 +35,8 @@ pub enum Command {
     Status(status::Status),
     Why(why::Why),
     Plan(plan::Plan),
-    Rehearse(rehearse::Rehearse),
+    Rehearse(Box<rehearse::Rehearse>),
+    Replay(replay::Replay),
     Upgrade(upgrade::Upgrade),
     Update(update::Update),
     Logs(logs::Logs),
@@ -60,6 +62,7 @@ impl Command {
             Self::Why(why) => block_on(why.run()),
             Self::Plan(plan) => plan.run(),
             Self::Rehearse(rehearse) => rehearse.run(),
+            Self::Replay(replay) => replay.run(),
             Self::Upgrade(upgrade) => upgrade.run(),
             Self::Update(update) => block_on(update.run()),
             Self::Logs(logs) => block_on(logs.run()),

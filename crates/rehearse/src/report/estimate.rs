@@ -46,6 +46,16 @@ pub struct Recorded {
     pub percent: u32,
 }
 
+impl Estimate {
+    /// How many hundredths of the data file everything takes, where that is another number than 100.
+    pub fn percent(&self) -> Option<u32> {
+        match self {
+            Self::Recorded(recorded) => Some(recorded.percent),
+            Self::DataFile => None,
+        }
+    }
+}
+
 /// How long a machine of each role takes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Pace {
@@ -67,15 +77,19 @@ pub(super) fn estimate(start: &World, request: &Request) -> Result<(Estimate, Op
     let Some(factor) = factor else { return Ok((Estimate::DataFile, None)) };
     let names = updates.iter().filter_map(|update| update.metadata.name.clone()).collect();
     let percent = hundredths(factor);
-    let settings =
-        world::Settings { durations: scaled(&start.settings().durations, percent), ..start.settings().clone() };
     let estimate = Estimate::Recorded(Recorded {
         updates: names,
         control_plane_machine: recorded.control_plane,
         worker: recorded.workers,
         percent,
     });
-    Ok((estimate, Some(start.fork(settings))))
+    Ok((estimate, Some(at_pace(start, percent))))
+}
+
+/// A fork of a World in which everything takes so many hundredths of what it takes there.
+pub(crate) fn at_pace(start: &World, percent: u32) -> World {
+    let durations = scaled(&start.settings().durations, percent);
+    start.fork(world::Settings { durations, ..start.settings().clone() })
 }
 
 /// The updates of the cluster that went well, the latest last.
