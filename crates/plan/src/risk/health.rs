@@ -1,5 +1,9 @@
 //! What is not well already: nodes, machines, members of etcd.
 
+use std::cmp::Ordering;
+
+use windlass_api::version::facts;
+
 use super::evidence::{Evidence, Machine, Member, Node};
 use super::{Found, Risk, RiskId, Severity};
 
@@ -116,24 +120,39 @@ impl Quorum {
     fn need(voters: usize) -> usize {
         voters / 2 + 1
     }
+
+    /// What becomes of the quorum when the first machine of a control plane is replaced, and why.
+    fn rolled(&self, evidence: &Evidence) -> (&'static str, String) {
+        let Self { voters, answer } = self;
+        let next = voters + 1;
+        let need = Quorum::need(next);
+        let to = evidence.to.read().map(|to| &to.kubernetes);
+        // A learner does not vote before it has caught up.
+        let (starts, until) = match to {
+            Some(to) if facts::joins_etcd_as_learner(to) => (1, "once it has caught up"),
+            Some(_) | None => (0, "until it has started"),
+        };
+        let answer = answer + starts;
+        let effect = match answer.cmp(&need) {
+            Ordering::Less => "the roll of the control plane would lose the quorum of etcd",
+            Ordering::Equal => "the roll of the control plane would leave etcd no voter to spare",
+            Ordering::Greater => "the control plane is not rolled before it has left etcd, or is well",
+        };
+        let why = format!(
+            "the first new machine makes it {next} voters, of which {need} have to answer: {answer} do {until}"
+        );
+        (effect, why)
+    }
 }
 
 fn sick(member: &Member, what: &str, quorum: &Quorum, evidence: &Evidence) -> Risk {
     let Quorum { voters, answer } = quorum;
-    let (now, next) = (Quorum::need(*voters), voters + 1);
-    let mut because = vec![format!("{answer} of {voters} voters answer, and {now} have to")];
+    let mut because = vec![format!("{answer} of {voters} voters answer, and {} have to", Quorum::need(*voters))];
     let mut message = what.to_owned();
     if evidence.rolls.control_plane {
-        let after = Quorum::need(next);
-        let lost = answer < &after;
-        message.push_str(if lost {
-            ": the roll of the control plane would lose the quorum of etcd"
-        } else {
-            ": the control plane is not rolled before it has left etcd, or is well"
-        });
-        because.push(format!(
-            "the first new machine makes it {next} voters, of which {after} have to answer: {answer} do until it has started"
-        ));
+        let (effect, why) = quorum.rolled(evidence);
+        message = format!("{what}: {effect}");
+        because.push(why);
     }
     Risk {
         severity: severity(evidence),
