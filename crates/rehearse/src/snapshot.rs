@@ -1,18 +1,23 @@
 //! A management cluster and its workload clusters, read once and kept: what a rehearsal of a real update starts from.
 //!
-//! Only reads are made. Of Secrets everything is kept but what is in them: each value is replaced by a stand-in.
+//! Only reads are made. What is secret is replaced by stand-ins as it arrives. A snapshot is kept as a folder of files that
+//! people can read.
 
+mod folder;
 mod kinds;
 mod restore;
 mod take;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_api::name::NamespacedName;
+use windlass_api::version::KubernetesVersion;
+use windlass_sim::workload::Alarm;
 
+pub use folder::{LoadError, SaveError};
 pub use restore::RestoreError;
 pub use take::{TakeError, take};
 
@@ -22,7 +27,9 @@ pub use take::{TakeError, take};
 pub struct Snapshot {
     /// When.
     pub taken_at: Timestamp,
-    /// The objects of the management cluster.
+    /// By which program, and its version.
+    pub taken_by: String,
+    /// The objects of the management cluster, by kind and name.
     pub management: Vec<Value>,
     /// The workload clusters.
     pub workloads: BTreeMap<NamespacedName, WorkloadSnapshot>,
@@ -34,9 +41,9 @@ pub struct Snapshot {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct WorkloadSnapshot {
-    /// Its objects.
+    /// Its objects, by kind and name.
     pub objects: Vec<Value>,
-    /// The members of its etcd.
+    /// The members of its etcd, as far as they were seen.
     pub members: Vec<EtcdMember>,
 }
 
@@ -54,6 +61,12 @@ pub struct EtcdMember {
     pub healthy: bool,
     /// It leads.
     pub leader: bool,
+    /// The version that it runs, where that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<KubernetesVersion>,
+    /// What it warns of.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub alarms: BTreeSet<Alarm>,
 }
 
 /// Something that could not be read.
@@ -64,4 +77,21 @@ pub struct Gap {
     pub what: String,
     /// Why not.
     pub why: String,
+    /// What somebody can do about it.
+    pub way_out: String,
+}
+
+/// Where an object stands among others: group and kind, then namespace and name.
+pub(crate) fn place(object: &Value) -> [&str; 4] {
+    let metadata = &object["metadata"];
+    let api_version = object["apiVersion"].as_str().unwrap_or_default();
+    let group = api_version.split_once('/').map_or("", |(group, _)| group);
+    let [kind, namespace, name] =
+        [&object["kind"], &metadata["namespace"], &metadata["name"]].map(|value| value.as_str().unwrap_or_default());
+    [group, kind, namespace, name]
+}
+
+/// Puts objects into the order in which they are kept.
+fn sort(objects: &mut [Value]) {
+    objects.sort_by(|a, b| place(a).cmp(&place(b)));
 }

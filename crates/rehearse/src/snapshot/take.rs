@@ -12,9 +12,11 @@ use kube::{Api, Client};
 use serde_json::Value;
 use windlass_api::name::{ClusterName, ClusterSecret, NamespacedName};
 use windlass_controller::access::{WorkloadCluster, Workloads};
+use windlass_plan::inventory;
+use windlass_sim::workload::Alarm;
 use windlass_sim::world::World;
 
-use super::{EtcdMember, Gap, Snapshot, WorkloadSnapshot, kinds};
+use super::{EtcdMember, Gap, Snapshot, WorkloadSnapshot, kinds, sort};
 use crate::assembly;
 
 /// What stands where the value of a Secret was.
@@ -32,7 +34,9 @@ pub struct TakeError {
 /// Reads a management cluster and the workload clusters that it has. A kind that the management cluster does not know is one
 /// without objects.
 pub async fn take(client: &Client, workloads: &dyn Workloads, now: Timestamp) -> Result<Snapshot, TakeError> {
-    let mut snapshot = Snapshot { taken_at: now, management: Vec::new(), workloads: BTreeMap::new(), gaps: Vec::new() };
+    let taken_by = concat!("windlass ", env!("CARGO_PKG_VERSION")).to_owned();
+    let (management, workloads_read, gaps) = (Vec::new(), BTreeMap::new(), Vec::new());
+    let mut snapshot = Snapshot { taken_at: now, taken_by, management, workloads: workloads_read, gaps };
     for kind in kinds::management() {
         match list(client, &kind, kinds::selector(&kind)).await {
             Ok(objects) => snapshot.management.extend(objects),
@@ -48,8 +52,14 @@ pub async fn take(client: &Client, workloads: &dyn Workloads, now: Timestamp) ->
                 let read = read(&connected, &cluster, &mut snapshot.gaps).await;
                 snapshot.workloads.insert(cluster, read);
             }
-            Err(why) => snapshot.gaps.push(Gap { what: format!("the workload cluster {cluster}"), why }),
+            Err(why) => {
+                snapshot.gaps.push(Gap { what: format!("the workload cluster {cluster}"), why, way_out: String::new() })
+            }
         }
+    }
+    sort(&mut snapshot.management);
+    for workload in snapshot.workloads.values_mut() {
+        sort(&mut workload.objects);
     }
     Ok(snapshot)
 }
@@ -124,7 +134,11 @@ async fn read(workload: &WorkloadCluster, cluster: &NamespacedName, gaps: &mut V
             Ok(objects) => read.objects.extend(objects),
             // Clusters of other versions have other kinds.
             Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            Err(error) => gaps.push(Gap { what: format!("{} of {cluster}", kind.plural), why: error.to_string() }),
+            Err(error) => gaps.push(Gap {
+                what: format!("{} of {cluster}", kind.plural),
+                why: error.to_string(),
+                way_out: String::new(),
+            }),
         }
     }
     match workload.etcd.members().await {
@@ -137,12 +151,25 @@ async fn read(workload: &WorkloadCluster, cluster: &NamespacedName, gaps: &mut V
                     learner: member.learner,
                     healthy: member.healthy,
                     leader: member.leader,
+                    version: member.version,
+                    alarms: member.alarms.into_iter().map(alarm).collect(),
                 })
                 .collect();
         }
-        Err(error) => gaps.push(Gap { what: format!("the members of etcd of {cluster}"), why: error.to_string() }),
+        Err(error) => gaps.push(Gap {
+            what: format!("the members of etcd of {cluster}"),
+            why: error.to_string(),
+            way_out: String::new(),
+        }),
     }
     read
+}
+
+fn alarm(alarm: inventory::Alarm) -> Alarm {
+    match alarm {
+        inventory::Alarm::NoSpace => Alarm::NoSpace,
+        inventory::Alarm::Corrupt => Alarm::Corrupt,
+    }
 }
 
 #[cfg(test)]
