@@ -5,6 +5,7 @@
 
 mod folder;
 mod kinds;
+mod redact;
 mod restore;
 mod take;
 
@@ -79,6 +80,18 @@ pub struct Gap {
     pub why: String,
     /// What somebody can do about it.
     pub way_out: String,
+}
+
+impl Snapshot {
+    /// The objects that are only kept, with the cluster that they are of where it is no management cluster: a World has none
+    /// of them. Webhooks and API services of others are among them: they are data to judge by, and are never called.
+    pub fn only_data(&self) -> impl Iterator<Item = (Option<&NamespacedName>, &Value)> {
+        let management = kinds::only_data(kinds::management(), &self.management).map(|object| (None, object));
+        let workloads = self.workloads.iter().flat_map(|(cluster, workload)| {
+            kinds::only_data(kinds::workload(), &workload.objects).map(move |object| (Some(cluster), object))
+        });
+        management.chain(workloads)
+    }
 }
 
 /// Where an object stands among others: group and kind, then namespace and name.
