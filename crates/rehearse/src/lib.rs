@@ -16,6 +16,7 @@
 
 pub mod assembly;
 pub mod crash;
+pub mod evidence;
 pub mod preview;
 pub mod rehearsal;
 pub mod seam;

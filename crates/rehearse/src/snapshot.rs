@@ -81,6 +81,16 @@ pub struct Gap {
     pub way_out: String,
 }
 
+/// The name in paths of a kind that is read of management clusters; `None` if it is not read.
+pub(crate) fn management_plural(kind: &str) -> Option<String> {
+    kinds::management().find(|row| row.kind == kind).map(|row| row.plural)
+}
+
+/// The name in paths of a kind that is read of workload clusters; `None` if it is not read.
+pub(crate) fn workload_plural(kind: &str) -> Option<String> {
+    kinds::workload().find(|row| row.kind == kind).map(|row| row.plural)
+}
+
 /// Where an object stands among others: group and kind, then namespace and name.
 pub(crate) fn place(object: &Value) -> [&str; 4] {
     let metadata = &object["metadata"];

@@ -16,6 +16,7 @@ mod late_role;
 mod matrix;
 mod play;
 mod releases;
+mod risks;
 mod sameness;
 mod seed_002;
 mod snapshots;

@@ -387,7 +387,7 @@ pub struct DefinitionVersion {
     pub storage: bool,
 }
 
-/// An object and the version of its kind that it was last written in.
+/// An object and the version of its kind that it is, or was written, in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiUse {
@@ -397,8 +397,6 @@ pub struct ApiUse {
     pub api_version: String,
     /// Its kind.
     pub kind: String,
-    /// Where that is said: in the manifest that was applied last, or nowhere but in the object itself.
-    pub applied: bool,
 }
 
 /// Who writes objects in which version of their kind.

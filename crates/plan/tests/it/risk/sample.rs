@@ -45,7 +45,8 @@ pub fn well() -> Evidence {
     evidence.webhooks = Read(Vec::new());
     evidence.api_services = Read(Vec::new());
     evidence.definitions = Read(Vec::new());
-    evidence.api_uses = Read(Vec::new());
+    evidence.objects = Read(Vec::new());
+    evidence.manifests = Read(Vec::new());
     evidence.clients = Read(Vec::new());
     evidence.selections = Read(Vec::new());
     evidence
