@@ -31,7 +31,7 @@ pub fn evidence(snapshot: &Snapshot, cluster: &NamespacedName, wish: &Wish) -> E
     let rolls = rolls(own, wish, &releases.from, &releases.to);
     let mut evidence = Evidence::nothing(cluster.clone(), snapshot.taken_at, rolls);
     management::fill(&mut evidence, &management, own);
-    room::fill(&mut evidence, &management, &workload, own);
+    room::fill(&mut evidence, &management, &workload, own, wish);
     workload::fill(&mut evidence, &workload);
     pods::fill(&mut evidence, &workload);
     extension::fill(&mut evidence, &workload);

@@ -33,9 +33,8 @@ impl<'s> Lists<'s> {
         let found = snapshot.workloads.get(cluster);
         let what = format!("the workload cluster {cluster}");
         let gap = snapshot.gaps.iter().find(|gap| gap.what == what);
-        let missing = found.is_none().then(|| {
-            gap.map_or_else(|| Gap::new(&what, "the snapshot does not have it"), |gap| Gap::new(&what, &gap.why))
-        });
+        let missing =
+            found.is_none().then(|| gap.map_or_else(|| Gap::new(&what, "the snapshot does not have it"), taken_over));
         let objects = found.map_or(&[][..], |found| &found.objects);
         let plural = snapshot::workload_plural;
         Self { objects, gaps: &snapshot.gaps, of: cluster.to_string(), plural, missing }
@@ -66,10 +65,12 @@ impl<'s> Lists<'s> {
         let gap = plural.as_ref().and_then(|plural| self.gap(plural));
         let found: Vec<&Value> = self.of(kind).collect();
         match (gap, plural) {
-            (Some(gap), _) => Known::unread(&gap.what, &gap.why),
-            (None, None) if found.is_empty() => {
-                Known::unread(&format!("{kind}s of {}", self.of), "snapshots do not have them")
-            }
+            (Some(gap), _) => Known::Unread(taken_over(gap)),
+            (None, None) if found.is_empty() => Known::Unread(Gap {
+                what: format!("{kind}s of {}", self.of),
+                why: "snapshots do not have them".to_owned(),
+                way_out: format!("kubectl get {kind} -A"),
+            }),
             (None, _) => Known::Read(found),
         }
     }
@@ -93,4 +94,9 @@ impl<'s> Lists<'s> {
             what.is_some_and(|what| what == plural || what.split('.').next() == Some(plural))
         })
     }
+}
+
+/// A gap of the snapshot is one of the evidence.
+pub(super) fn taken_over(gap: &snapshot::Gap) -> Gap {
+    Gap { what: gap.what.clone(), why: gap.why.clone(), way_out: gap.way_out.clone() }
 }

@@ -1,4 +1,4 @@
-//! How many machines there are more than now while a role is rolled, and what there is for them.
+//! How many machines there are more than now, at the worst, and what there is for them.
 
 use serde_json::Value;
 use windlass_api::kind::cluster_api::Amount;
@@ -9,11 +9,19 @@ use windlass_plan::risk::evidence::{AddressPool, Evidence, Quantity, Quota, Surg
 use super::lists::Lists;
 use super::management::its_own;
 use super::object::{full_name, list, name_of, namespace_of, shown, text};
+use crate::rehearsal::Wish;
 
-pub(super) fn fill(evidence: &mut Evidence, management: &Lists<'_>, workload: &Lists<'_>, own: Option<&Value>) {
+pub(super) fn fill(
+    evidence: &mut Evidence,
+    management: &Lists<'_>,
+    workload: &Lists<'_>,
+    own: Option<&Value>,
+    wish: &Wish,
+) {
+    let asked = Asked { own, wish };
     evidence.surges = management.kind("MachineDeployment").map(|pools| {
-        let control_plane = control_plane(management, own);
-        let pools = its_own(pools, evidence).map(|pool| pool_surge(management, pool, own));
+        let control_plane = control_plane(evidence, management, &asked);
+        let pools = its_own(pools, evidence).map(|pool| pool_surge(evidence, management, pool, &asked));
         std::iter::once(control_plane).chain(pools).collect()
     });
     evidence.quotas = management.kind("ResourceQuota").map(|found| {
@@ -21,6 +29,32 @@ pub(super) fn fill(evidence: &mut Evidence, management: &Lists<'_>, workload: &L
         here.flat_map(|quota| quotas(management, quota)).collect()
     });
     evidence.address_pools = address_pools(management, workload, own);
+}
+
+/// What machines of a role are, and what is asked of them.
+struct Asked<'a> {
+    own: Option<&'a Value>,
+    wish: &'a Wish,
+}
+
+impl Asked<'_> {
+    fn patched(&self, role: &str, field: &str) -> Option<&Value> {
+        let Wish::Patch(patch) = self.wish else { return None };
+        patch.pointer(&format!("/spec/topology/{role}/{field}"))
+    }
+
+    fn class(&self, role: &str) -> &str {
+        let has = self.own.map_or("", |own| text(own, &format!("/spec/topology/{role}/class")));
+        self.patched(role, "class").and_then(Value::as_str).unwrap_or(has)
+    }
+
+    /// How many machines more there are to be.
+    fn growth(&self, role: &str) -> u32 {
+        let has = self.own.and_then(|own| own.pointer(&format!("/spec/topology/{role}/count"))?.as_u64());
+        let wanted = self.patched(role, "count").and_then(Value::as_u64);
+        let growth = wanted.zip(has).map_or(0, |(wanted, has)| wanted.saturating_sub(has));
+        u32::try_from(growth).unwrap_or(u32::MAX)
+    }
 }
 
 /// What machines of a class have, where somebody says so.
@@ -36,26 +70,32 @@ fn parsed(text: &str) -> Option<Quantity> {
 }
 
 /// The control plane is replaced machine by machine: the new one comes before the old one goes.
-fn control_plane(management: &Lists<'_>, own: Option<&Value>) -> Surge {
-    let class = own.map_or("", |own| text(own, "/spec/topology/controlPlane/class"));
-    let (cpus, memory) = hardware(management, class);
-    let field = "a new machine comes before an old one goes".to_owned();
-    Surge { role: "the control plane".to_owned(), control_plane: true, machines: 1, cpus, memory, field }
+fn control_plane(evidence: &Evidence, management: &Lists<'_>, asked: &Asked<'_>) -> Surge {
+    let (cpus, memory) = hardware(management, asked.class("controlPlane"));
+    let machines = u32::from(evidence.rolls.control_plane).saturating_add(asked.growth("controlPlane"));
+    let why = "a new machine comes before an old one goes".to_owned();
+    Surge { role: "the control plane".to_owned(), machines, cpus, memory, why }
 }
 
-fn pool_surge(management: &Lists<'_>, pool: &Value, own: Option<&Value>) -> Surge {
+fn pool_surge(evidence: &Evidence, management: &Lists<'_>, pool: &Value, asked: &Asked<'_>) -> Surge {
     let replicas = pool["spec"]["replicas"].as_u64().and_then(|count| u32::try_from(count).ok()).unwrap_or(1);
     let max = &pool["spec"]["rollout"]["strategy"]["rollingUpdate"]["maxSurge"];
     let max: Amount = serde_json::from_value(max.clone()).unwrap_or(Amount::Count(1));
-    let machines = max.of_rounded_up(replicas).unwrap_or(1);
-    let class = own.map_or("", |own| text(own, "/spec/topology/workers/class"));
-    let (cpus, memory) = hardware(management, class);
+    let surge = if evidence.rolls.workers { max.of_rounded_up(replicas).unwrap_or(1) } else { 0 };
+    let growth = asked.growth("workers");
+    let (cpus, memory) = hardware(management, asked.class("workers"));
     let shown = match max {
         Amount::Count(count) => count.to_string(),
         Amount::Share(share) => share,
     };
-    let field = format!("maxSurge {shown} of {replicas}, in MachineDeployment {}", full_name(pool));
-    Surge { role: format!("the pool {}", name_of(pool)), control_plane: false, machines, cpus, memory, field }
+    let name = full_name(pool);
+    let why = match (surge, growth) {
+        (0, _) => format!("it grows by {growth}"),
+        (_, 0) => format!("maxSurge {shown} of {replicas}, in MachineDeployment {name}"),
+        (_, _) => format!("maxSurge {shown} of {replicas}, in MachineDeployment {name}, and it grows by {growth}"),
+    };
+    let machines = surge.saturating_add(growth);
+    Surge { role: format!("the pool {}", name_of(pool)), machines, cpus, memory, why }
 }
 
 /// A quota, one for each of its resources. One with scopes is about pods.

@@ -12,7 +12,7 @@ use windlass_plan::risk::evidence::{
 };
 use windlass_sim::workload::Alarm;
 
-use super::lists::Lists;
+use super::lists::{Lists, taken_over};
 use super::object::{self, condition, full_name, is_true, list, name_of, said, shown, some_text, text};
 use crate::snapshot::{EtcdMember, Snapshot};
 
@@ -68,7 +68,7 @@ pub(super) fn members(snapshot: &Snapshot, lists: &Lists<'_>, cluster: &Namespac
     let what = format!("the members of etcd of {cluster}");
     let gap = snapshot.gaps.iter().find(|gap| gap.what == what);
     Some(match gap {
-        Some(gap) => Known::unread(&what, &gap.why),
+        Some(gap) => Known::Unread(taken_over(gap)),
         // A cluster with an API has an etcd.
         None if found.members.is_empty() => Known::unread(&what, "none was seen"),
         None => Known::Read(found.members.iter().map(member).collect()),

@@ -49,13 +49,13 @@ fn check(change: impl FnOnce(&mut Snapshot), id: RiskId, severity: Severity, wor
     let mut snapshot = WELL.clone();
     change(&mut snapshot);
     let found = risks(&snapshot, &upgrade());
-    let told = |risk: &&Risk| risk.id == id && risk.severity == severity;
-    let Some(risk) = found.iter().find(told) else { panic!("{id} is not in {found:#?}") };
-    let text = format!("{risk} {:?} {}", risk.because, risk.way_out);
-    for words in words {
-        assert!(text.contains(words), "{words:?} is not in {text}");
-    }
-    assert!(!risks(&WELL, &upgrade()).contains(risk), "{text} was said before");
+    let text = |risk: &Risk| format!("{risk} {:?} {}", risk.because, risk.way_out);
+    let told = |risk: &&Risk| {
+        let text = text(risk);
+        (risk.id, risk.severity) == (id, severity) && words.iter().all(|words| text.contains(words))
+    };
+    let Some(risk) = found.iter().find(told) else { panic!("{id} with {words:?} is not in {found:#?}") };
+    assert!(!risks(&WELL, &upgrade()).contains(risk), "{risk} was said before");
 }
 
 fn workload(snapshot: &mut Snapshot) -> &mut Vec<Value> {
@@ -126,6 +126,20 @@ fn the_four_causes_that_stop_an_update_are_named_before_it_begins() {
     };
     let words = ["Member gone", "does not answer", "would lose the quorum", "1 of 2 voters", "member remove 7"];
     check(dead, RiskId::EtcdUnhealthy, Severity::Blocks, &words);
+}
+
+#[test]
+fn a_pool_that_grows_needs_quota_though_nothing_is_replaced() {
+    let mut snapshot = WELL.clone();
+    let hard = json!({"requests.cpu": "10"});
+    snapshot.management.push(json!({"apiVersion": "v1", "kind": "ResourceQuota",
+        "metadata": {"namespace": "default", "name": "few"}, "spec": {"hard": hard}}));
+    let grow = |to: u32| Wish::Patch(json!({"spec": {"topology": {"workers": {"count": to}}}}));
+    // Two machines of four processors each.
+    let said: Vec<String> = risks(&snapshot, &grow(3)).iter().map(|risk| risk.message.clone()).collect();
+    let [said] = &said[..] else { panic!("{said:#?}") };
+    assert!(said.contains("requests.cpu is used 8 of 10, and 8 more are needed"), "{said}");
+    assert_eq!(risks(&snapshot, &grow(1)), []);
 }
 
 #[test]
@@ -266,7 +280,7 @@ fn what_is_not_well_is_held_or_has_failed_is_read_from_both_sides() {
         }
     };
     check(expires("2026-01-12T00:00:00Z"), RiskId::CertExpiring, Info, &["in 10 days"]);
-    check(expires("2026-01-01T00:00:00Z"), RiskId::CertExpiring, Blocks, &["expired 1 days ago"]);
+    check(expires("2026-01-01T00:00:00Z"), RiskId::CertExpiring, Blocks, &["expired 1 day ago"]);
     let lost = |snapshot: &mut Snapshot| {
         snapshot.management.retain(|object| object["metadata"]["name"] != "my-tkc-etcd");
     };

@@ -78,16 +78,14 @@ pub struct Machine {
 pub struct Surge {
     /// Whose: `the control plane`, `the pool workers`.
     pub role: String,
-    /// They are of the control plane.
-    pub control_plane: bool,
-    /// So many.
+    /// So many: those that come before others go, and those by which it grows.
     pub machines: u32,
     /// The processors of each, where its class says so.
     pub cpus: Option<Quantity>,
     /// The memory of each, where its class says so.
     pub memory: Option<Quantity>,
-    /// The field that says how many.
-    pub field: String,
+    /// Why so many.
+    pub why: String,
 }
 
 /// A health check of machines.
