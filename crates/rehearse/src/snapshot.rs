@@ -5,6 +5,7 @@
 
 mod folder;
 mod kinds;
+mod redact;
 mod restore;
 mod take;
 
@@ -81,14 +82,30 @@ pub struct Gap {
     pub way_out: String,
 }
 
+impl Snapshot {
+    /// The objects that are only kept, with the cluster that they are of where it is no management cluster: a World has none
+    /// of them. Webhooks and API services of others are among them: they are data to judge by, and are never called.
+    pub fn only_data(&self) -> impl Iterator<Item = (Option<&NamespacedName>, &Value)> {
+        let management = kinds::only_data(kinds::management(), &self.management).map(|object| (None, object));
+        let workloads = self.workloads.iter().flat_map(|(cluster, workload)| {
+            kinds::only_data(kinds::workload(), &workload.objects).map(move |object| (Some(cluster), object))
+        });
+        management.chain(workloads)
+    }
+}
+
 /// The name in paths of a kind that is read of management clusters; `None` if it is not read.
 pub(crate) fn management_plural(kind: &str) -> Option<String> {
-    kinds::management().find(|row| row.kind == kind).map(|row| row.plural)
+    plural(kinds::management(), kind)
 }
 
 /// The name in paths of a kind that is read of workload clusters; `None` if it is not read.
 pub(crate) fn workload_plural(kind: &str) -> Option<String> {
-    kinds::workload().find(|row| row.kind == kind).map(|row| row.plural)
+    plural(kinds::workload(), kind)
+}
+
+fn plural(rows: &[kinds::Row], kind: &str) -> Option<String> {
+    rows.iter().map(kinds::Row::resource).find(|row| row.kind == kind).map(|row| row.plural)
 }
 
 /// Where an object stands among others: group and kind, then namespace and name.

@@ -316,13 +316,13 @@ fn a_cluster_made_from_nodes_alone_has_their_machines_and_members() {
             Api::<Node>::all(direct.clone()).create(&PostParams::default(), &node).await.unwrap();
         }
         assert!(!workload.answers());
-        workload.adopt();
+        workload.adopt(&[]);
         assert!(answers(&workload.client()).await);
         assert_eq!(workload.running().len(), 2);
         let members = workload.members().unwrap();
         assert!(members.len() == 1 && members[0].leader && members[0].name == "cp-0", "{members:?}");
         let revision = server.store().revision();
-        workload.adopt();
+        workload.adopt(&[]);
         assert_eq!(server.store().revision(), revision, "once is enough");
     });
 }
