@@ -2,26 +2,31 @@
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
+use std::time::Duration;
 
+use kube::Api;
+use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
+use windlass_api::kind::virtual_machine::VirtualMachineImage;
 use windlass_plan::risk::{Risk, RiskId, Severity, assess};
 use windlass_rehearse::evidence::evidence;
-use windlass_rehearse::rehearsal::Wish;
+use windlass_rehearse::rehearsal::{Request, Verdict, Wish, rehearse};
 use windlass_rehearse::snapshot::{Gap, Snapshot};
 use windlass_runtime::virtual_time::run_virtual;
-use windlass_sim::world;
+use windlass_sim::world::{self, World};
 
 use crate::start::{self, SEED, cluster_name, later};
 
 /// A cluster of one and one, long after it is there.
-static WELL: LazyLock<Snapshot> = LazyLock::new(|| {
-    let start = start::one_and_one();
+static WELL: LazyLock<Snapshot> = LazyLock::new(|| taken(&start::one_and_one().world));
+
+fn taken(world: &World) -> Snapshot {
     run_virtual(SEED, later(), |time| async move {
-        let settings = world::Settings { clock: time.clock, ..start.world.settings().clone() };
-        Snapshot::of(&start.world.fork(settings)).await.unwrap()
+        let settings = world::Settings { clock: time.clock, ..world.settings().clone() };
+        Snapshot::of(&world.fork(settings)).await.unwrap()
     })
     .unwrap()
-});
+}
 
 fn risks(snapshot: &Snapshot, wish: &Wish) -> Vec<Risk> {
     assess(&evidence(snapshot, &cluster_name(), wish))
@@ -128,6 +133,31 @@ fn the_four_causes_that_stop_an_update_are_named_before_it_begins() {
     check(dead, RiskId::EtcdUnhealthy, Severity::Blocks, &words);
 }
 
+/// The image of the release says what is on its disk: all of Kubernetes, and no add-on.
+async fn without_addons(world: World) {
+    let components = ["kube-apiserver", "kube-controller-manager", "kube-proxy", "kube-scheduler"];
+    let components = components.map(|component| format!("{component}:v1.16.7_vmware.1"));
+    let others = ["etcd:v3.3.15_vmware.6", "coredns:v1.6.2_vmware.6"].map(str::to_owned);
+    let listed: Vec<String> = components.into_iter().chain(others).map(|image| format!("vmware/{image}")).collect();
+    let images: Api<VirtualMachineImage> = Api::all(world.client());
+    let patch = json!({"metadata": {"annotations": {"windlass.dev/container-images": json!(listed).to_string()}}});
+    let name = "photon-k8sd-v1.16.7-vmware.1-guest.1";
+    images.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
+}
+
+#[test]
+fn what_is_not_on_a_disk_stops_the_rehearsal_as_the_risk_says() {
+    let world = start::changed(start::one_and_one(), without_addons);
+    let snapshot = taken(&world);
+    let found = risks(&snapshot, &upgrade());
+    assert!(found.iter().any(|risk| risk.blocks() && risk.object == "Package calico"), "{found:#?}");
+    // Long enough for the first machine to come.
+    let request = Request { deadline: Duration::from_secs(15 * 60), ..start::update() };
+    let rehearsal = rehearse(&world, &request).unwrap();
+    let Verdict::Stuck { waiting_for } = &rehearsal.verdict else { panic!("{rehearsal}") };
+    assert!(waiting_for.starts_with("the add-on calico is not ready"), "{waiting_for}");
+}
+
 #[test]
 fn a_pool_that_grows_needs_quota_though_nothing_is_replaced() {
     let mut snapshot = WELL.clone();
@@ -136,9 +166,10 @@ fn a_pool_that_grows_needs_quota_though_nothing_is_replaced() {
         "metadata": {"namespace": "default", "name": "few"}, "spec": {"hard": hard}}));
     let grow = |to: u32| Wish::Patch(json!({"spec": {"topology": {"workers": {"count": to}}}}));
     // Two machines of four processors each.
-    let said: Vec<String> = risks(&snapshot, &grow(3)).iter().map(|risk| risk.message.clone()).collect();
-    let [said] = &said[..] else { panic!("{said:#?}") };
-    assert!(said.contains("requests.cpu is used 8 of 10, and 8 more are needed"), "{said}");
+    let found = risks(&snapshot, &grow(3));
+    let said: Vec<&str> = found.iter().filter(|risk| risk.id == RiskId::Quota).map(|risk| &*risk.message).collect();
+    let told = "the pool my-tkc-workers-default has no room: requests.cpu is used 8 of 10, and 8 more are needed";
+    assert_eq!(said, [told]);
     assert_eq!(risks(&snapshot, &grow(1)), []);
 }
 
