@@ -17,6 +17,7 @@
 pub mod assembly;
 pub mod crash;
 pub mod matrix;
+pub mod evidence;
 pub mod preview;
 pub mod rehearsal;
 pub mod replay;

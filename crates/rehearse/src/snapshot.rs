@@ -94,6 +94,20 @@ impl Snapshot {
     }
 }
 
+/// The name in paths of a kind that is read of management clusters; `None` if it is not read.
+pub(crate) fn management_plural(kind: &str) -> Option<String> {
+    plural(kinds::management(), kind)
+}
+
+/// The name in paths of a kind that is read of workload clusters; `None` if it is not read.
+pub(crate) fn workload_plural(kind: &str) -> Option<String> {
+    plural(kinds::workload(), kind)
+}
+
+fn plural(rows: &[kinds::Row], kind: &str) -> Option<String> {
+    rows.iter().map(kinds::Row::resource).find(|row| row.kind == kind).map(|row| row.plural)
+}
+
 /// Where an object stands among others: group and kind, then namespace and name.
 pub(crate) fn place(object: &Value) -> [&str; 4] {
     let metadata = &object["metadata"];

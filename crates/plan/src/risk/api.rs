@@ -6,7 +6,8 @@ use windlass_api::label;
 use windlass_api::version::{KubernetesVersion, facts};
 
 use super::evidence::{ApiUse, Definition, Evidence, Selection, Versions};
-use super::{Found, Risk, RiskId, Severity, removal, shown};
+use super::removal::{self, Gone};
+use super::{Found, Risk, RiskId, Severity, shown};
 
 pub(super) fn check(evidence: &Evidence, found: &mut Found) {
     definitions(evidence, found);
@@ -17,8 +18,11 @@ pub(super) fn check(evidence: &Evidence, found: &mut Found) {
     if from.kubernetes.minor() == to.kubernetes.minor() {
         return;
     }
-    for object in found.read(&[RiskId::ApiRemoved], &evidence.api_uses) {
+    for object in found.read(&[RiskId::ApiRemoved], &evidence.objects) {
         found.risks.extend(removed(object, from, to));
+    }
+    for object in found.read(&[RiskId::ApiRemoved], &evidence.manifests) {
+        found.risks.extend(applied(object, from, to));
     }
     clients(evidence, from, to, found);
     for selection in found.read(&[RiskId::LabelRemoved], &evidence.selections) {
@@ -26,33 +30,38 @@ pub(super) fn check(evidence: &Evidence, found: &mut Found) {
     }
 }
 
+/// An object that nobody could read or delete any more. Where its kind goes on in another version, it is read in that.
 fn removed(object: &ApiUse, from: &Versions, to: &Versions) -> Option<Risk> {
     let ApiUse { api_version, kind, .. } = object;
     let gone = removal::between(&from.kubernetes, &to.kubernetes, api_version, kind)?;
-    let because = vec![format!("{} has no {kind} of {api_version}, as none since {}", to.kubernetes, gone.since)];
-    Some(match (object.applied, gone.instead) {
-        (true, Some(instead)) => Risk {
-            severity: Severity::Risky,
-            id: RiskId::ApiRemoved,
-            object: object.object.clone(),
-            message: format!(
-                "its manifest was last applied as {api_version}, and cannot be applied so any more; the object itself stays"
-            ),
-            because,
-            way_out: format!("apply its manifest with apiVersion: {instead}"),
-        },
-        (_, instead) => Risk {
-            severity: Severity::Blocks,
-            id: RiskId::ApiRemoved,
-            object: object.object.clone(),
-            message: format!("it is a {kind} of {api_version}, which {} does not know", to.kubernetes),
-            because,
-            way_out: instead.map_or_else(
-                || format!("delete {}, and do without its kind", object.object),
-                |instead| format!("write it again with apiVersion: {instead}"),
-            ),
-        },
+    gone.instead.is_none().then(|| Risk {
+        severity: Severity::Blocks,
+        id: RiskId::ApiRemoved,
+        object: object.object.clone(),
+        message: format!("it is a {kind} of {api_version}, which {} does not know", to.kubernetes),
+        because: vec![since(&gone, object, to)],
+        way_out: format!("delete {}, and do without its kind", object.object),
     })
+}
+
+fn applied(object: &ApiUse, from: &Versions, to: &Versions) -> Option<Risk> {
+    let ApiUse { api_version, kind, .. } = object;
+    let gone = removal::between(&from.kubernetes, &to.kubernetes, api_version, kind)?;
+    let instead = gone.instead?;
+    Some(Risk {
+        severity: Severity::Risky,
+        id: RiskId::ApiRemoved,
+        object: object.object.clone(),
+        message: format!(
+            "its manifest was last applied as {api_version}, and cannot be applied so any more; the object itself stays"
+        ),
+        because: vec![since(&gone, object, to)],
+        way_out: format!("apply its manifest with apiVersion: {instead}"),
+    })
+}
+
+fn since(gone: &Gone, object: &ApiUse, to: &Versions) -> String {
+    format!("{} has no {} of {}, as none since {}", to.kubernetes, object.kind, object.api_version, gone.since)
 }
 
 fn clients(evidence: &Evidence, from: &Versions, to: &Versions, found: &mut Found) {

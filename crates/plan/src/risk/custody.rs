@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 
 use super::evidence::{Certificate, CertificateSecret, Evidence};
-use super::{Found, Risk, RiskId, Severity, parts, shown};
+use super::{Found, Risk, RiskId, Severity, count, parts, shown};
 
 /// How long before its end a certificate is worth a word: as long as one month of updates.
 const SOON: SignedDuration = SignedDuration::from_hours(30 * 24);
@@ -25,14 +25,12 @@ fn expiring(certificate: &Certificate, evidence: &Evidence) -> Option<Risk> {
     if left > SOON {
         return None;
     }
-    let days = left.as_hours() / 24;
+    let days = count(usize::try_from(left.abs().as_hours() / 24).unwrap_or(usize::MAX), "day");
     let expired = left <= SignedDuration::ZERO;
     let (severity, message) = match (expired, certificate.renewed) {
-        (true, _) => (Severity::Blocks, format!("{} expired {} days ago", certificate.what, -days)),
-        (false, true) => {
-            (Severity::Info, format!("{} expire in {days} days; the update makes them anew", certificate.what))
-        }
-        (false, false) => (Severity::Risky, format!("{} expire in {days} days", certificate.what)),
+        (true, _) => (Severity::Blocks, format!("{} expired {days} ago", certificate.what)),
+        (false, true) => (Severity::Info, format!("{} expire in {days}; the update makes them anew", certificate.what)),
+        (false, false) => (Severity::Risky, format!("{} expire in {days}", certificate.what)),
     };
     Some(Risk {
         severity,

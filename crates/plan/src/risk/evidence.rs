@@ -74,8 +74,10 @@ pub struct Evidence {
     pub api_services: Known<Vec<ApiService>>,
     /// The definitions of custom resources in the workload cluster.
     pub definitions: Known<Vec<Definition>>,
-    /// Objects that were last written in a version of their kind, as far as they say so.
-    pub api_uses: Known<Vec<ApiUse>>,
+    /// Objects, of kinds that may go.
+    pub objects: Known<Vec<ApiUse>>,
+    /// Objects as they were last applied from a manifest.
+    pub manifests: Known<Vec<ApiUse>>,
     /// Who writes objects in which version of their kind.
     pub clients: Known<Vec<Client>>,
     /// What selects nodes by a label, or tolerates a taint.
@@ -112,7 +114,8 @@ impl Evidence {
             webhooks: nobody("webhook configurations"),
             api_services: nobody("APIServices"),
             definitions: nobody("CustomResourceDefinitions"),
-            api_uses: nobody("the versions that objects were written in"),
+            objects: nobody("objects"),
+            manifests: nobody("the manifests that were applied"),
             clients: nobody("the clients that write objects"),
             selections: nobody("what selects nodes"),
         }
@@ -150,6 +153,14 @@ impl<T> Known<T> {
     /// What was read, if it was.
     pub fn read(&self) -> Option<&T> {
         self.as_result().ok()
+    }
+
+    /// The same, by reference.
+    pub fn as_ref(&self) -> Known<&T> {
+        match self {
+            Self::Read(read) => Known::Read(read),
+            Self::Unread(gap) => Known::Unread(gap.clone()),
+        }
     }
 
     /// The same, made of what was read.

@@ -4,10 +4,10 @@ use super::evidence::{Evidence, Gap, ImageState, Package, Pod};
 use super::{Found, Risk, RiskId, Severity, removal, shown};
 
 pub(super) fn check(evidence: &Evidence, found: &mut Found) {
-    pulls(evidence, found);
     if !evidence.rolls.any() {
         return;
     }
+    pulls(evidence, found);
     let packages = found.read(&[RiskId::ImageMissing, RiskId::PkgIncompatible], &evidence.packages);
     for package in packages {
         missing(package, found);
@@ -69,7 +69,7 @@ fn pulls(evidence: &Evidence, found: &mut Found) {
         let Some(failure) = failing(pod) else { continue };
         let of = pod.package.as_ref();
         found.raise(Risk {
-            severity: if of.is_some() && evidence.rolls.any() { Severity::Blocks } else { Severity::Risky },
+            severity: if of.is_some() { Severity::Blocks } else { Severity::Risky },
             id: RiskId::ImageMissing,
             object: format!("Pod {}", pod.name),
             message: match of {

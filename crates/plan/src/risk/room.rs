@@ -1,4 +1,4 @@
-//! Room for the machines that there are more than before while a role is rolled.
+//! Room for the machines that there are more than before, while a role is rolled and when it grows.
 
 use super::evidence::{AddressPool, Evidence, Quantity, Quota, Surge};
 use super::{Found, Risk, RiskId, Severity};
@@ -14,13 +14,13 @@ const PER_MACHINE: [&str; 6] = [
 ];
 
 pub(super) fn check(evidence: &Evidence, found: &mut Found) {
-    if !evidence.rolls.any() {
+    let ids = [RiskId::Quota, RiskId::IpPool];
+    let none = evidence.surges.read().is_none_or(|surges| surges.iter().all(|surge| surge.machines == 0));
+    if !evidence.rolls.any() && none {
         return;
     }
-    let ids = [RiskId::Quota, RiskId::IpPool];
     let Some(surges) = found.read_one(&ids, &evidence.surges) else { return };
-    let rolled: Vec<&Surge> =
-        surges.iter().filter(|surge| evidence.rolls.replaces(surge.control_plane) && surge.machines > 0).collect();
+    let rolled: Vec<&Surge> = surges.iter().filter(|surge| surge.machines > 0).collect();
     if rolled.is_empty() {
         return;
     }
@@ -65,7 +65,7 @@ fn too_little(quota: &Quota, used: Quantity, surge: &Surge, need: Need) -> Optio
     let (namespace, bare) = super::parts(name);
     let target = used.plus(amount);
     let mut because =
-        vec![format!("{} has {} more than now while it is rolled ({})", surge.role, machines(surge), surge.field)];
+        vec![format!("{} has {} more than now, at the worst ({})", surge.role, machines(surge), surge.why)];
     if !is_enforced {
         because
             .push("Kubernetes counts only pods against it; whether machines count is up to their provider".to_owned());
@@ -75,7 +75,7 @@ fn too_little(quota: &Quota, used: Quantity, surge: &Surge, need: Need) -> Optio
         id: RiskId::Quota,
         object: format!("ResourceQuota {name}"),
         message: format!(
-            "{} has no room to roll: {resource} is used {used} of {hard}, and {amount} more are needed",
+            "{} has no room: {resource} is used {used} of {hard}, and {amount} more are needed",
             surge.role
         ),
         because,
@@ -99,7 +99,7 @@ fn no_address(pool: &AddressPool, surge: &Surge) -> Option<Risk> {
         id: RiskId::IpPool,
         object: pool.name.clone(),
         message: format!(
-            "{} of {} {} are taken, and {} needs {} more while it is rolled",
+            "{} of {} {} are taken, and {} needs {} more",
             pool.used, pool.total, pool.what, surge.role, surge.machines
         ),
         because: vec![format!("{free} are free")],

@@ -17,6 +17,7 @@ mod matrix;
 mod play;
 mod releases;
 mod report;
+mod risks;
 mod sameness;
 mod seed_002;
 mod snapshots;

@@ -78,16 +78,14 @@ pub struct Machine {
 pub struct Surge {
     /// Whose: `the control plane`, `the pool workers`.
     pub role: String,
-    /// They are of the control plane.
-    pub control_plane: bool,
-    /// So many.
+    /// So many: those that come before others go, and those by which it grows.
     pub machines: u32,
     /// The processors of each, where its class says so.
     pub cpus: Option<Quantity>,
     /// The memory of each, where its class says so.
     pub memory: Option<Quantity>,
-    /// The field that says how many.
-    pub field: String,
+    /// Why so many.
+    pub why: String,
 }
 
 /// A health check of machines.
@@ -387,7 +385,7 @@ pub struct DefinitionVersion {
     pub storage: bool,
 }
 
-/// An object and the version of its kind that it was last written in.
+/// An object and the version of its kind that it is, or was written, in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiUse {
@@ -397,8 +395,6 @@ pub struct ApiUse {
     pub api_version: String,
     /// Its kind.
     pub kind: String,
-    /// Where that is said: in the manifest that was applied last, or nowhere but in the object itself.
-    pub applied: bool,
 }
 
 /// Who writes objects in which version of their kind.

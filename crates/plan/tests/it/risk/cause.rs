@@ -33,12 +33,12 @@ fn a_budget_that_never_lets_a_pod_go() {
 fn a_pool_without_spare_quota() {
     check(
         |evidence| {
-            evidence.rolls.control_plane = false;
+            of(&mut evidence.surges).remove(0);
             evidence.quotas = Read(vec![quota("count/machines.cluster.x-k8s.io", 5, 5)]);
         },
         "blocks QUOTA ResourceQuota default/limits\n\
-         the pool workers has no room to roll: count/machines.cluster.x-k8s.io is used 5 of 5, and 1 more are needed\n\
-         the pool workers has 1 machine more than now while it is rolled (maxSurge 1)\n\
+         the pool workers has no room: count/machines.cluster.x-k8s.io is used 5 of 5, and 1 more are needed\n\
+         the pool workers has 1 machine more than now, at the worst (maxSurge 1)\n\
          kubectl -n default patch quota limits --type=merge -p \
          '{\"spec\":{\"hard\":{\"count/machines.cluster.x-k8s.io\":\"6\"}}}'",
     );

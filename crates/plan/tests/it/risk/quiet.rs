@@ -27,13 +27,15 @@ fn apis() -> Vec<Quiet> {
     vec![
         // Of a version that is there, and of one that was gone before.
         row(ApiRemoved, |it| {
-            let there = api_use("batch/v1", "CronJob", true);
-            it.api_uses = Read(vec![there, api_use("networking.k8s.io/v1beta1", "Ingress", true)]);
+            let there = api_use("batch/v1", "CronJob");
+            it.manifests = Read(vec![there, api_use("networking.k8s.io/v1beta1", "Ingress")]);
         }),
         row(ApiRemoved, |it| {
-            it.api_uses = Read(vec![api_use("batch/v1beta1", "CronJob", true)]);
+            it.manifests = Read(vec![api_use("batch/v1beta1", "CronJob")]);
             goes(it, "v1.24.9", "v1.24.10");
         }),
+        // Its kind goes on in another version, and the API server reads it in that.
+        row(ApiRemoved, |it| it.objects = Read(vec![api_use("batch/v1beta1", "CronJob")])),
         row(ApiClientOld, |it| it.clients = Read(vec![client("batch/v1")])),
         row(CrdStoredOld, |it| it.definitions = Read(vec![definition(&["v1"], &["v1beta1", "v1"])])),
         row(LabelRemoved, |it| {

@@ -29,10 +29,10 @@ pub fn rows() -> Vec<Raised> {
         .collect()
 }
 
-/// An object of this version of a kind; its manifest was applied so, or it is so itself.
-pub fn api_use(api_version: &str, kind: &str, applied: bool) -> ApiUse {
+/// An object of this version of a kind.
+pub fn api_use(api_version: &str, kind: &str) -> ApiUse {
     let object = format!("{kind} web/old");
-    ApiUse { object, api_version: api_version.to_owned(), kind: kind.to_owned(), applied }
+    ApiUse { object, api_version: api_version.to_owned(), kind: kind.to_owned() }
 }
 
 pub fn client(api_version: &str) -> Client {
@@ -53,10 +53,10 @@ pub fn selection(tolerates: bool) -> Selection {
 fn apis() -> Vec<Raised> {
     vec![
         row(ApiRemoved, Blocks, "PodSecurityPolicy web/old", &["v1.25.4 does not know"], |it| {
-            it.api_uses = Read(vec![api_use("policy/v1beta1", "PodSecurityPolicy", false)]);
+            it.objects = Read(vec![api_use("policy/v1beta1", "PodSecurityPolicy")]);
         }),
         row(ApiRemoved, Risky, "CronJob web/old", &["last applied as batch/v1beta1"], |it| {
-            it.api_uses = Read(vec![api_use("batch/v1beta1", "CronJob", true)]);
+            it.manifests = Read(vec![api_use("batch/v1beta1", "CronJob")]);
         }),
         row(ApiClientOld, Risky, "CronJob web/nightly", &["argocd", "2026-01-01T22:00:00Z", "batch/v1beta1"], |it| {
             it.clients = Read(vec![client("batch/v1beta1")]);

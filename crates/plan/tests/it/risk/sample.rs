@@ -28,7 +28,7 @@ pub fn well() -> Evidence {
     evidence.not_offered = Read(Vec::new());
     let nodes = ["cp-0", "cp-1", "cp-2", "w-0", "w-1"];
     evidence.machines = Read(nodes.map(machine).into());
-    evidence.surges = Read(vec![surge("the control plane", true), surge("the pool workers", false)]);
+    evidence.surges = Read(vec![surge("the control plane"), surge("the pool workers")]);
     evidence.health_checks = Read(Vec::new());
     evidence.quotas = Read(Vec::new());
     evidence.address_pools = Read(Vec::new());
@@ -45,7 +45,8 @@ pub fn well() -> Evidence {
     evidence.webhooks = Read(Vec::new());
     evidence.api_services = Read(Vec::new());
     evidence.definitions = Read(Vec::new());
-    evidence.api_uses = Read(Vec::new());
+    evidence.objects = Read(Vec::new());
+    evidence.manifests = Read(Vec::new());
     evidence.clients = Read(Vec::new());
     evidence.selections = Read(Vec::new());
     evidence
@@ -67,14 +68,13 @@ pub fn machine(node: &str) -> Machine {
     }
 }
 
-pub fn surge(role: &str, control_plane: bool) -> Surge {
+pub fn surge(role: &str) -> Surge {
     Surge {
         role: role.to_owned(),
-        control_plane,
         machines: 1,
         cpus: Some(Quantity::units(4)),
         memory: Some(Quantity::units(16 << 30)),
-        field: "maxSurge 1".to_owned(),
+        why: "maxSurge 1".to_owned(),
     }
 }
 
