@@ -190,8 +190,10 @@ fn cell(plan: &Plan, run: &Rehearsal, reference: &Rehearsal, steps: &[Step]) -> 
         Some((write, moment)) => {
             scenario.faults.push(kinds::crash(write, moment));
             let after = run.began.duration_until(bite.at);
-            let step = steps.iter().rev().find(|step| step.after <= after).or(steps.first())?;
-            (plan.step.is_empty() || plan.step == step.name).then(|| step.name.clone())?
+            let last = steps.iter().rev().find(|step| step.after <= after).or(steps.first())?;
+            // Several steps may be at the same time.
+            let is_at = |step: &&Step| step.after == last.after && (plan.step.is_empty() || plan.step == step.name);
+            steps.iter().rev().find(is_at)?.name.clone()
         }
     };
     let replay = format!("{} --runs 1 --fault {}@{step}", plan.request.replay(), plan.kind);

@@ -11,7 +11,6 @@ mod estimate;
 mod fidelity;
 mod html;
 mod markdown;
-mod risk;
 mod runs;
 mod spread;
 mod stage;
@@ -22,6 +21,7 @@ mod wait;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use windlass_api::name::NamespacedName;
+use windlass_plan::risk::Risk;
 use windlass_runtime::chance::Seed;
 use windlass_sim::timeline::{Held, Outage, Quorum, Skewed, What};
 use windlass_sim::world::World;
@@ -32,7 +32,6 @@ use crate::snapshot::Gap;
 
 pub use estimate::{Estimate, Recorded};
 pub use fidelity::{Fidelity, How};
-pub use risk::Risk;
 pub use runs::cores;
 pub use spread::Spread;
 pub use stage::{Field, Replaced, StageForeseen};
@@ -55,6 +54,8 @@ pub struct Asked {
     pub threads: usize,
     /// Where the start was read.
     pub origin: Origin,
+    /// What is known of it before it is run: `assess` of the evidence in the same snapshot.
+    pub risks: Vec<Risk>,
 }
 
 /// Where a rehearsal starts from.
@@ -228,7 +229,7 @@ pub fn report(start: &World, asked: &Asked) -> Result<(Report, World), Error> {
         worst: extremes(&runs),
         waits: wait::waits(&reference),
         violations: tally::violations(&runs),
-        risks: risk::risks(start, request),
+        risks: asked.risks.clone(),
         faults: None,
         estimate,
         fidelity: fidelity::all(),

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
+use windlass_plan::risk::Severity;
 
 use super::spread::told;
 use super::{Estimate, Field, How, Origin, Report, StageForeseen, Tally, Wait};
@@ -154,14 +155,21 @@ impl Report {
         })
     }
 
+    /// What is good to know and nothing else is left to the document.
     fn risk_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
-        for risk in &self.risks {
-            lines.push(format!("▲ {} ({}) {}: {}", risk.id, risk.severity, risk.object, risk.message));
+        for risk in self.risks.iter().filter(|risk| risk.severity < Severity::Unknown) {
+            let sign = if risk.blocks() { '✖' } else { '▲' };
+            lines.push(format!("{sign} {} {}: {}", risk.id, risk.object, risk.message));
             lines.extend(risk.because.iter().map(|because| format!("    because {because}")));
             if !risk.way_out.is_empty() {
                 lines.push(format!("    way out: {}", risk.way_out));
             }
+        }
+        let undecided = self.risks.iter().filter(|risk| risk.severity == Severity::Unknown);
+        let undecided: Vec<&str> = undecided.map(|risk| risk.id.as_str()).collect();
+        if !undecided.is_empty() {
+            lines.push(format!("not decided, as something was not read: {}", undecided.join(", ")));
         }
         lines
     }

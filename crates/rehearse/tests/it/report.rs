@@ -10,7 +10,7 @@ use crate::walk::check_golden;
 use crate::workers::put_a_pod_that_stays;
 
 fn asked(request: Request, runs: u32, threads: usize) -> Asked {
-    Asked { request, runs, threads, origin: Origin::default() }
+    Asked { request, runs, threads, origin: Origin::default(), risks: Vec::new() }
 }
 
 fn reported(world: &World, runs: u32, threads: usize) -> Report {

@@ -176,7 +176,9 @@ impl Rehearse {
     /// The report of one update, with its faults, and the World that it left.
     fn one(&self, start: &Start, world: &World, request: &Request) -> Result<(Report, World), Failure> {
         let threads = report::cores();
-        let asked = Asked { request: request.clone(), runs: self.runs, threads, origin: start.origin.clone() };
+        let (request, origin) = (request.clone(), start.origin.clone());
+        let asked = Asked { risks: start.risks(&request), request, runs: self.runs, threads, origin };
+        let request = &asked.request;
         let (mut report, left) = report::report(world, &asked).map_err(Error::Report)?;
         let faults = self.wanted_faults();
         if !faults.is_empty() && !matches!(report.verdict, Verdict::Refused { .. }) {

@@ -8,6 +8,8 @@ use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::{ClusterName, Namespace, NamespacedName};
 use windlass_plan::release::Release;
 use windlass_plan::resolve::Refusal;
+use windlass_plan::risk::Risk;
+use windlass_rehearse::rehearsal::Request;
 use windlass_rehearse::report::Origin;
 use windlass_rehearse::snapshot::Snapshot;
 use windlass_runtime::chance::Seed;
@@ -48,6 +50,11 @@ impl Start {
     /// A cluster in its namespace.
     pub fn name(&self, subject: &Subject) -> NamespacedName {
         NamespacedName { namespace: self.namespace.clone(), name: subject.name.clone().into() }
+    }
+
+    /// What is known of an update before it is run. The one place where risks come into a report.
+    pub fn risks(&self, _request: &Request) -> Vec<Risk> {
+        Vec::new()
     }
 }
 
