@@ -26,7 +26,7 @@ pub async fn read(management: &Management) -> Result<Snapshot, Error> {
         snapshot.taken_at = snapshot.taken_at.max(newest);
     }
     for gap in &snapshot.gaps {
-        output::warning(&format!("{} could not be read: {}", gap.what, gap.why));
+        output::warning(&format!("{} could not be read: {}\n  way out: {}", gap.what, gap.why, gap.way_out));
     }
     Ok(snapshot)
 }
@@ -39,8 +39,9 @@ fn newest(object: &Value) -> Option<Timestamp> {
     changed.chain(created).filter_map(|text| text.parse().ok()).max()
 }
 
+/// The time here.
 #[allow(clippy::disallowed_methods, reason = "the binary is where real time is injected")]
-fn wall_now() -> Timestamp {
+pub fn wall_now() -> Timestamp {
     Timestamp::now()
 }
 
@@ -71,7 +72,12 @@ impl Etcd for EtcdPods {
             let pods: Api<Pod> = Api::namespaced(self.0.clone(), "kube-system");
             let listed = pods.list(&ListParams::default().labels("component=etcd")).await;
             let listed = listed.map_err(|error| EtcdError(error.to_string()))?;
-            Ok((1..).zip(&listed.items).map(|(id, pod)| member(id, pod)).collect())
+            let mut members: Vec<Member> = (1..).zip(&listed.items).map(|(id, pod)| member(id, pod)).collect();
+            // Pods do not say who leads: somebody does who is well.
+            if let Some(first) = members.iter_mut().find(|member| member.healthy) {
+                first.leader = true;
+            }
+            Ok(members)
         })
     }
 
@@ -92,7 +98,7 @@ fn member(id: u64, pod: &Pod) -> Member {
     let image = containers.iter().find_map(|container| container.image.as_deref());
     let version = image.and_then(|image| image.rsplit_once(':')).and_then(|(_, tag)| tag.parse().ok());
     let name = node.unwrap_or_else(|| pod.name_any());
-    Member { id, name, learner: false, healthy, leader: id == 1, version, alarms: BTreeSet::new() }
+    Member { id, name, learner: false, healthy, leader: false, version, alarms: BTreeSet::new() }
 }
 
 /// There is nothing to start from.
