@@ -117,3 +117,27 @@ impl Explained for Error {
         Some("windlass get clusters, which shows whether the management cluster answers".to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_member_whose_pod_is_not_ready_does_not_answer() {
+        let pod = |ready: &str| {
+            let conditions = json!([{"type": "Ready", "status": ready}]);
+            let pod = json!({"metadata": {"name": "etcd-a"}, "status": {"conditions": conditions},
+                "spec": {"nodeName": "a", "containers": [{"name": "etcd", "image": "r/etcd:v3.4.3_vmware.5"}]}});
+            serde_json::from_value::<Pod>(pod).unwrap()
+        };
+        let check = |ready, healthy| {
+            let member = member(1, &pod(ready));
+            assert_eq!((member.name.as_str(), member.healthy, member.leader), ("a", healthy, false));
+            assert_eq!(member.version.map(|version| version.to_string()).as_deref(), Some("v3.4.3+vmware.5"));
+        };
+        check("True", true);
+        check("False", false);
+    }
+}
