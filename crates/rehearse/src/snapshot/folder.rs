@@ -72,6 +72,12 @@ impl Snapshot {
         place::replace(dir, &self.files()?)
     }
 
+    /// Whether a snapshot can be written there: a folder that is not there yet, is empty, or is a snapshot. For whoever wants
+    /// to know before they read the clusters.
+    pub fn may_save(dir: &Path) -> Result<(), SaveError> {
+        place::vacant(dir).map(drop)
+    }
+
     /// The files by their paths in the folder.
     fn files(&self) -> Result<BTreeMap<PathBuf, Vec<u8>>, SaveError> {
         let workloads = self.workloads.iter().map(|(cluster, workload)| WorkloadHead {

@@ -39,7 +39,11 @@ impl Redactor {
             self.named(annotations, "annotation");
         }
         match object["kind"].as_str() {
-            Some("Secret") => self.secret(object),
+            // Stand-ins are all there is to look through in its data.
+            Some("Secret") => {
+                self.secret(object);
+                return object.get_mut("metadata").into_iter().for_each(|metadata| self.walk(metadata));
+            }
             Some("ConfigMap") => self.config_map(object),
             _ => {}
         }

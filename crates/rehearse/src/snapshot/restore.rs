@@ -1,5 +1,7 @@
 //! Makes a World of a snapshot.
 
+mod revision;
+
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -38,7 +40,9 @@ impl Snapshot {
             if snapshot.objects.iter().any(|object| object["kind"] == "PodSecurityPolicy") {
                 workload.serve_security_policies();
             }
-            put_all(workload.server(), kinds::workload(), &snapshot.objects);
+            let mut objects = snapshot.objects.clone();
+            revision::align(&mut objects);
+            put_all(workload.server(), kinds::workload(), &objects);
             workload.adopt(&snapshot.members.iter().map(seen).collect::<Vec<_>>());
         }
         Ok(world)

@@ -22,7 +22,7 @@ pub(super) fn replace(dir: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<
 }
 
 /// Whether there is a folder that may be replaced: one that is empty, or a snapshot and nothing else.
-fn vacant(dir: &Path) -> Result<bool, SaveError> {
+pub(super) fn vacant(dir: &Path) -> Result<bool, SaveError> {
     let occupied = |found: String| SaveError::Occupied { dir: dir.to_owned(), found };
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
