@@ -16,8 +16,8 @@
 
 pub mod assembly;
 pub mod crash;
-pub mod matrix;
 pub mod evidence;
+pub mod matrix;
 pub mod preview;
 pub mod rehearsal;
 pub mod replay;

@@ -148,6 +148,8 @@ pub struct Peak {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Quota {
+    /// Who says so: `ResourceQuota/machines`, or the scenario.
+    pub by: String,
     /// So many.
     pub limit: u64,
     /// So many there are now, of all its clusters.
@@ -241,6 +243,13 @@ pub fn report(start: &World, asked: &Asked) -> Result<(Report, World), Error> {
     Ok((report, left))
 }
 
+impl Quota {
+    /// There is not enough.
+    pub fn is_exceeded(&self) -> bool {
+        self.needed > self.limit
+    }
+}
+
 impl Report {
     /// All runs reached what was asked for, and nothing happened on the way that must never be.
     pub fn is_good(&self) -> bool {
@@ -258,10 +267,9 @@ impl Report {
 fn peak(start: &World, request: &Request, runs: &[Rehearsal]) -> Peak {
     let before = runs.first().map_or(0, |run| run.extremes.machines_before);
     let machines = runs.iter().map(|run| run.extremes.machines_max).max().unwrap_or(before);
-    let limit = request.faults.infrastructure.machines_per_namespace;
-    let quota = limit.map(|limit| {
+    let quota = stage::quota(start, request).map(|(by, limit)| {
         let used = stage::machines_of(start, &request.cluster);
-        Quota { limit, used, needed: used + machines.saturating_sub(before) }
+        Quota { by, limit, used, needed: used + machines.saturating_sub(before) }
     });
     Peak { machines_before: before, machines, addresses: machines + 1, quota }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::ResourceQuota;
 use serde::Serialize;
 use windlass_api::kind::cluster_api::Machine;
 use windlass_api::name::NamespacedName;
@@ -15,6 +16,13 @@ use super::{Error, Spread};
 use crate::preview::{Foreseen, preview};
 use crate::rehearsal::{Rehearsal, Request};
 use crate::settle;
+
+/// Each of them is one of each machine.
+const COUNTED: [&str; 3] = [
+    "count/machines.cluster.x-k8s.io",
+    "count/virtualmachines.vmoperator.vmware.com",
+    "count/wcpmachines.infrastructure.cluster.vmware.com",
+];
 
 /// A stage of an update.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -114,6 +122,11 @@ pub(super) fn replaced(run: &Rehearsal, foreseen: Option<&Box<Preview>>) -> Vec<
     let mut replaced = Vec::new();
     for event in of(What::MachineDeleted) {
         let Some(lane) = &event.lane else { continue };
+        // One that was made in this run and goes again is no machine that is replaced.
+        if came.iter().any(|other| other.at <= event.at && other.object == event.object) {
+            came.retain(|other| other.object != event.object || other.at > event.at);
+            continue;
+        }
         let takes_place = |other: &&Event| other.lane.as_ref().is_some_and(|new| is_successor(new, lane));
         let by = came.iter().position(|other| takes_place(other)).map(|index| came.remove(index));
         replaced.push(Replaced {
@@ -170,6 +183,20 @@ impl Field {
             origin: change.origin.as_str(),
         }
     }
+}
+
+/// The narrowest limit for the number of machines in the namespace of a cluster, and who says so.
+pub(super) fn quota(world: &World, request: &Request) -> Option<(String, u64)> {
+    let scripted = request.faults.infrastructure.machines_per_namespace;
+    let scripted = scripted.map(|limit| ("the scenario".to_owned(), limit));
+    let quotas = settle::all::<ResourceQuota>(world, request.cluster.namespace.as_str());
+    let limits = quotas.iter().flat_map(|quota| {
+        let hard = quota.spec.iter().flat_map(|spec| spec.hard.iter().flatten());
+        let of_machines = hard.filter(|(resource, _)| COUNTED.contains(&resource.as_str()));
+        let by = format!("ResourceQuota/{}", quota.metadata.name.as_deref().unwrap_or_default());
+        of_machines.filter_map(move |(_, max)| Some((by.clone(), max.0.parse().ok()?)))
+    });
+    scripted.into_iter().chain(limits).min_by_key(|(_, limit)| *limit)
 }
 
 /// How many machines there are in the namespace of a cluster, of all its clusters.

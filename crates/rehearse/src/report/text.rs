@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use windlass_plan::risk::Severity;
 
 use super::spread::told;
-use super::{Estimate, Field, How, Origin, Report, StageForeseen, Tally, Wait};
+use super::{Estimate, Field, How, Origin, Quota, Report, StageForeseen, Tally, Wait};
 use crate::rehearsal::Verdict;
 
 /// Of a list of machines no more than this is told; the document has all.
@@ -113,6 +113,10 @@ impl Report {
     /// Pods that are held, what a run waits for at its end or for long, and the way out of each.
     fn obstacle_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
+        if let Some(quota) = self.peak.quota.as_ref().filter(|quota| quota.is_exceeded()) {
+            lines.push(format!("✖ not enough machines: {quota}"));
+            lines.push("    way out: raise it, or let something else in the namespace go".to_owned());
+        }
         for held in self.pods.held.iter().take(TOLD_MAX) {
             let lasted = held.lasted().map_or_else(|| "to the end".to_owned(), |time| format!("for {}", told(time)));
             let (sign, after) = (if held.to.is_none() { '✖' } else { '…' }, told(self.after(held.from)));
@@ -151,7 +155,7 @@ impl Report {
             let is_long = wait.way_out.as_ref().is_some_and(|way| !way.starts_with("wait")) && wait.took >= LONG;
             let says = |pod: &str| wait.message.contains(pod) || wait.because.iter().any(|why| why.contains(pod));
             let is_known = self.pods.held.iter().any(|held| says(&held.pod) || wait.reason == "PoolStalled");
-            ((is_bad && wait.at_the_end) || is_long) && !is_known
+            ((is_bad && wait.at_the_end && wait.took.is_positive()) || is_long) && !is_known
         })
     }
 
@@ -214,13 +218,7 @@ impl Report {
             self.replaced.len(),
             peak.machines,
         )];
-        lines.extend(peak.quota.as_ref().map(|quota| {
-            let sign = if quota.needed > quota.limit { "✖ quota" } else { "quota" };
-            format!(
-                "{sign}: {} machines needed at a time in the namespace, {} allowed, {} there now",
-                quota.needed, quota.limit, quota.used
-            )
-        }));
+        lines.extend(peak.quota.as_ref().map(|quota| format!("quota: {quota}")));
         lines.push(format!("pods: {} evicted, {} of them held by a budget", self.pods.moved, self.pods.held.len()));
         lines.push(format!("API: {}", self.api_line()));
         lines.push(format!("versions: {}", self.skew_line()));
@@ -342,6 +340,13 @@ impl fmt::Display for Estimate {
             recorded.percent / 100,
             recorded.percent % 100
         )
+    }
+}
+
+impl fmt::Display for Quota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { by, limit, used, needed } = self;
+        write!(f, "{by} allows {limit} in the namespace, {used} are there now, and {needed} are needed at a time")
     }
 }
 

@@ -8,7 +8,8 @@ use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::{ClusterName, Namespace, NamespacedName};
 use windlass_plan::release::Release;
 use windlass_plan::resolve::Refusal;
-use windlass_plan::risk::Risk;
+use windlass_plan::risk::{Risk, assess};
+use windlass_rehearse::evidence::evidence;
 use windlass_rehearse::rehearsal::Request;
 use windlass_rehearse::report::Origin;
 use windlass_rehearse::snapshot::Snapshot;
@@ -53,8 +54,8 @@ impl Start {
     }
 
     /// What is known of an update before it is run. The one place where risks come into a report.
-    pub fn risks(&self, _request: &Request) -> Vec<Risk> {
-        Vec::new()
+    pub fn risks(&self, request: &Request) -> Vec<Risk> {
+        assess(&evidence(&self.snapshot, &request.cluster, &request.ask))
     }
 }
 
