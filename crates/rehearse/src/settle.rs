@@ -20,6 +20,9 @@ use crate::rehearsal::{Verdict, Waited};
 /// How long nothing may be written until a change counts as over. Longer than anything takes that a World does by itself.
 const QUIET: Duration = Duration::from_secs(5 * 60);
 
+/// How long nothing may happen until a change counts as stuck: twice as long as anybody waits before they give up.
+const STANDSTILL: Duration = Duration::from_secs(2 * 60 * 60);
+
 /// Between which times an end is one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bounds {
@@ -55,7 +58,7 @@ pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Boun
         };
         note_waits(world, cluster, now, &mut waited);
         let until = match &ended {
-            None => bounds.latest,
+            None => bounds.latest.min(standstill(world, bounds)),
             // Whoever gave up does nothing more, and need not be quiet.
             Some((Verdict::Failed { .. }, _)) => bounds.earliest,
             Some(_) => bounds.latest.min(bounds.earliest.max(Instant::now() + QUIET)),
@@ -75,10 +78,19 @@ pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Boun
         {
             return Settled { verdict: verdict.clone(), at: *at, waited };
         }
-        if Instant::now() >= bounds.latest {
+        if Instant::now() >= bounds.latest || (ended.is_none() && Instant::now() >= standstill(world, bounds)) {
             return Settled { verdict: stuck(world, cluster), at: world.settings().clock.now(), waited };
         }
     }
+}
+
+/// When it is to be said that nothing will happen any more.
+fn standstill(world: &World, bounds: Bounds) -> Instant {
+    let now = world.settings().clock.now();
+    let last = world.recorder().last_event_at().unwrap_or(now);
+    let ago = Duration::try_from(last.duration_until(now)).unwrap_or_default();
+    let left = STANDSTILL.saturating_sub(ago);
+    (Instant::now() + left).max(bounds.earliest + STANDSTILL)
 }
 
 /// How it ended, if it has: a cluster is as it was asked to be when it says so of the latest wish, and nothing is on record

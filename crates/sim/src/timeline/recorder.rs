@@ -93,6 +93,11 @@ impl Recorder {
         self.state().writes
     }
 
+    /// When something last happened that people care about.
+    pub fn last_event_at(&self) -> Option<Timestamp> {
+        self.state().events.last().map(|event| event.at)
+    }
+
     /// What has happened so far.
     pub fn events(&self) -> Vec<Event> {
         self.state().events.clone()
