@@ -107,7 +107,7 @@ impl Redactor {
             stand_in
         } else if value.starts_with("-----BEGIN ") {
             format!("-----BEGIN STAND-IN-----\n{stand_in}\n-----END STAND-IN-----\n")
-        } else if key.ends_with(".yaml") || key.ends_with(".yml") {
+        } else if key.rsplit_once('.').is_some_and(|(_, end)| ["yaml", "yml"].contains(&end)) {
             format!("# {stand_in}\n{{}}\n")
         } else {
             stand_in
@@ -162,7 +162,9 @@ impl Redactor {
             Value::Object(fields) => self.fields(fields),
             Value::Array(elements) => {
                 self.arguments(elements);
-                elements.iter_mut().for_each(|element| self.walk(element));
+                for element in elements {
+                    self.walk(element);
+                }
             }
             Value::String(text) => {
                 if let Some(clean) = sign::scrub(text, |what, secret| self.stand_in(what, secret)) {

@@ -5,6 +5,7 @@ mod planted;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use kube::api::{Api, DynamicObject, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
@@ -132,7 +133,8 @@ fn a_dead_member_of_etcd_is_dead_in_a_rehearsal() {
     let restored = restored(&snapshot, &start.world, &home.path().join("a"));
     let again = snapshot_of(&restored).workloads.remove(&start::cluster_name()).unwrap().members;
     assert_eq!(again, members);
-    let (rehearsal, waited) = stuck(&restored, &start::update());
+    let request = Request { deadline: Duration::from_secs(15 * 60), ..start::update() };
+    let (rehearsal, waited) = stuck(&restored, &request);
     assert!(waited.contains(&dead), "{rehearsal}\n{waited}");
     assert!(rehearsal.machines.is_empty(), "no machine is touched: {rehearsal}");
 }
@@ -148,7 +150,7 @@ fn a_pool_without_spare_quota_is_stuck_for_it_in_a_rehearsal() {
     });
     let restored = restored(&snapshot_of(&world), &world, &home.path().join("a"));
     let wish = Wish::Patch(json!({"spec": {"topology": {"workers": {"class": "best-effort-large"}}}}));
-    let request = Request { ask: wish, deadline: std::time::Duration::from_secs(60 * 60), ..start::update() };
+    let request = Request { ask: wish, deadline: Duration::from_secs(30 * 60), ..start::update() };
     let (rehearsal, waited) = stuck(&restored, &request);
     let resource = "count/wcpmachines.infrastructure.cluster.vmware.com";
     let why = format!("exceeded quota: machines, requested: {resource}=1, used: {resource}=2, limited: {resource}=2");

@@ -24,8 +24,8 @@ pub enum Snapshot {
 
 /// Read the clusters once, and write what was read into a folder
 ///
-/// Only reads are made. What is secret is left out: the data of Secrets, credentials in ConfigMaps and in pods, what machines
-/// are told when they boot. What cannot be read is named, with a way out. A snapshot in that folder is replaced; anything else
+/// Only reads are made. What is secret is left out: the data of Secrets, credentials in pods and in what configures them, and
+/// what machines are told when they boot. What cannot be read is named, with a way out. A snapshot in that folder is replaced; anything else
 /// is left alone.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  windlass snapshot take -o monday")]
