@@ -24,6 +24,10 @@ keys! {
     /// What a machine image is made of: a JSON object with the distribution's version, and for Kubernetes, etcd and `CoreDNS`
     /// their repository and version. Written by whoever builds the image; read by us as a Release.
     DISTRIBUTION: String = "vmware-system.guest.kubernetes.distribution.image.version";
+    /// Which container images are on the disk of a machine image: a JSON list of their whole names. Written by whoever builds
+    /// the image; read by us, who say which image of a release is missing before machines are made. Without it, what the
+    /// add-ons of the image name is taken to be there.
+    CONTAINER_IMAGES: String = "windlass.dev/container-images";
 
     /// On an object that no controller may touch. Written by people and by tools; read by Cluster API and by us, who remove it
     /// only if we set it.

@@ -27,6 +27,7 @@ pub mod release;
 pub mod render;
 pub mod report;
 pub mod resolve;
+pub mod risk;
 pub mod roll;
 pub mod step;
 pub mod target;

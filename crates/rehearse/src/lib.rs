@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! World ─┐                      ┌─ rehearse: fork, patch, run to the end ─▶ Rehearsal { verdict, timeline, violations … }
-//!        ├─ Assembly ── seam ───┤
+//!        ├─ Assembly ── seam ───┤  report: many of them, told as one; matrix: with each fault at each step
 //! controllers, upgrader ────────┘  sweep: the same, crashed once after every write ─▶ the same end
 //! ```
 //!
@@ -16,10 +16,15 @@
 
 pub mod assembly;
 pub mod crash;
+pub mod evidence;
+pub mod matrix;
 pub mod preview;
 pub mod rehearsal;
+pub mod replay;
+pub mod report;
 pub mod seam;
 pub mod settle;
+pub mod shrink;
 pub mod snapshot;
 pub mod stand_in;
 pub mod state;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::time::Instant;
-use windlass_api::kind::cluster_update::StageRecord;
+use windlass_api::kind::cluster_update::{StageRecord, WaitingFor};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
 use windlass_plan::gate::{Gate, Gates};
@@ -23,7 +23,7 @@ use windlass_runtime::virtual_time::{Virtual, run_paced, run_virtual};
 use windlass_sim::actor::Caller;
 use windlass_sim::fault::Scenario;
 use windlass_sim::invariant::Violation;
-use windlass_sim::timeline::{Event, Timeline, What};
+use windlass_sim::timeline::{Event, Extremes, Timeline, What};
 use windlass_sim::world::{self, World};
 
 use crate::assembly::{Assembly, Settings};
@@ -56,6 +56,8 @@ pub struct Request {
     pub faults: Scenario,
     /// The file that says so, as the command is told of it that rehearses the same again.
     pub faults_file: Option<String>,
+    /// The folder of the snapshot that it starts from, as the same command is told of it.
+    pub folder: Option<String>,
 }
 
 impl Request {
@@ -78,6 +80,7 @@ impl Request {
             deadline: Self::DEADLINE,
             faults: Scenario::default(),
             faults_file: None,
+            folder: None,
         }
     }
 
@@ -90,6 +93,7 @@ impl Request {
         if namespace.as_str() != "default" {
             words.push(format!("--namespace {namespace}"));
         }
+        words.extend(self.folder.iter().map(|folder| format!("--from {folder}")));
         words.extend(self.without_gates.iter().map(|gate| format!("--without-gate {gate}")));
         words.extend(self.faults_file.iter().map(|file| format!("--scenario {file}")));
         words.join(" ")
@@ -153,6 +157,8 @@ pub struct Rehearsal {
     pub timeline: Timeline,
     /// What must never be and was, in order.
     pub violations: Vec<Reported>,
+    /// How far things went.
+    pub extremes: Extremes,
     /// How much was asked of the API servers, and by whom.
     pub requests: BTreeMap<Caller, Requests>,
 }
@@ -197,6 +203,9 @@ pub struct Waited {
     pub at: Timestamp,
     /// Why, as the cluster and its update say it; nothing where it waited for nothing more.
     pub why: Vec<String>,
+    /// The same for programs: each with its object and the way out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub on: Vec<WaitingFor>,
 }
 
 /// A machine that came or went.
@@ -332,6 +341,7 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
         machines: machines(&timeline.events),
         timeline,
         violations: violations.map(|violation| Reported { violation, replay: replay.clone() }).collect(),
+        extremes: world.recorder().extremes(&request.cluster.to_string()),
         requests: assembly.traffic().by_caller(),
     };
     Ok(Ended { rehearsal, world, writes: assembly.crashes().writes(), traffic: assembly.traffic().clone() })

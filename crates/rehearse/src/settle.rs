@@ -8,17 +8,20 @@ use futures::{StreamExt, stream};
 use jiff::Timestamp;
 use kube::Resource;
 use tokio::time::Instant;
-use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState, WaitingFor};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::NamespacedName;
 use windlass_apiserver::kind::store_name;
-use windlass_apiserver::store::{self, Key};
+use windlass_apiserver::store::{self, Key, Range};
 use windlass_sim::world::World;
 
 use crate::rehearsal::{Verdict, Waited};
 
 /// How long nothing may be written until a change counts as over. Longer than anything takes that a World does by itself.
 const QUIET: Duration = Duration::from_secs(5 * 60);
+
+/// How long nothing may happen until a change counts as stuck: twice as long as anybody waits before they give up.
+const STANDSTILL: Duration = Duration::from_secs(2 * 60 * 60);
 
 /// Between which times an end is one.
 #[derive(Debug, Clone, Copy)]
@@ -55,7 +58,7 @@ pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Boun
         };
         note_waits(world, cluster, now, &mut waited);
         let until = match &ended {
-            None => bounds.latest,
+            None => bounds.latest.min(standstill(world, bounds)),
             // Whoever gave up does nothing more, and need not be quiet.
             Some((Verdict::Failed { .. }, _)) => bounds.earliest,
             Some(_) => bounds.latest.min(bounds.earliest.max(Instant::now() + QUIET)),
@@ -75,10 +78,19 @@ pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Boun
         {
             return Settled { verdict: verdict.clone(), at: *at, waited };
         }
-        if Instant::now() >= bounds.latest {
+        if Instant::now() >= bounds.latest || (ended.is_none() && Instant::now() >= standstill(world, bounds)) {
             return Settled { verdict: stuck(world, cluster), at: world.settings().clock.now(), waited };
         }
     }
+}
+
+/// When it is to be said that nothing will happen any more.
+fn standstill(world: &World, bounds: Bounds) -> Instant {
+    let now = world.settings().clock.now();
+    let last = world.recorder().last_event_at().unwrap_or(now);
+    let ago = Duration::try_from(last.duration_until(now)).unwrap_or_default();
+    let left = STANDSTILL.saturating_sub(ago);
+    (Instant::now() + left).max(bounds.earliest + STANDSTILL)
 }
 
 /// How it ended, if it has: a cluster is as it was asked to be when it says so of the latest wish, and nothing is on record
@@ -112,8 +124,8 @@ fn end(world: &World, name: &NamespacedName) -> Option<Verdict> {
 fn note_waits(world: &World, name: &NamespacedName, now: Timestamp, waited: &mut Vec<Waited>) {
     let status = cluster(world, name).and_then(|cluster| cluster.status).unwrap_or_default();
     let on_record = update(world, name).and_then(|update| update.status).unwrap_or_default();
-    let waits = status.waits.into_iter().chain(on_record.waiting_for);
-    let reasons = waits.flat_map(|wait| [wait.message].into_iter().chain(wait.because));
+    let on: Vec<WaitingFor> = status.waits.into_iter().chain(on_record.waiting_for).collect();
+    let reasons = on.iter().flat_map(|wait| [&wait.message].into_iter().chain(&wait.because)).cloned();
     let mut why: Vec<String> = Vec::new();
     for reason in status.waiting_for.into_iter().chain(reasons) {
         if !why.contains(&reason) {
@@ -121,7 +133,7 @@ fn note_waits(world: &World, name: &NamespacedName, now: Timestamp, waited: &mut
         }
     }
     if waited.last().map_or(&[][..], |last: &Waited| &last.why) != why {
-        waited.push(Waited { at: now, why });
+        waited.push(Waited { at: now, why, on });
     }
 }
 
@@ -147,6 +159,17 @@ where
 {
     let entry = world.management().store().get(&resource::<K>(), &Key::new(namespace, name))?;
     serde_json::from_value(entry.to_value(&K::api_version(&()), &K::kind(&()))).ok()
+}
+
+/// All objects of a kind in a namespace of the management cluster. One that cannot be read is not told of.
+pub(crate) fn all<K>(world: &World, namespace: &str) -> Vec<K>
+where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned,
+{
+    let range = Range { namespace: Some(namespace), after: None, limit: 0 };
+    let listed = world.management().store().list(&resource::<K>(), range, |_| true);
+    let value = |entry: &std::sync::Arc<store::Entry>| entry.to_value(&K::api_version(&()), &K::kind(&()));
+    listed.entries.iter().filter_map(|entry| serde_json::from_value(value(entry)).ok()).collect()
 }
 
 fn resource<K: Resource<DynamicType = ()>>() -> store::Resource {

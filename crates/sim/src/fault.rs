@@ -39,7 +39,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tokio::sync::{Notify, OwnedMutexGuard};
+use tokio::sync::Notify;
 use windlass_apiserver::ApiServer;
 use windlass_runtime::chance::{Chance, Seed};
 use windlass_runtime::clock::Clock;
@@ -82,8 +82,6 @@ struct Live {
     replicas: Mutex<BTreeMap<usize, ApiServer>>,
     /// Told when there is something new to be done at its time.
     woken: Notify,
-    /// Held by whoever looks for a place for a machine.
-    placing: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What a fork goes on with.
@@ -165,7 +163,6 @@ impl Faults {
             state: Mutex::new(state),
             replicas: Mutex::default(),
             woken: Notify::new(),
-            placing: Arc::default(),
         })))
     }
 
@@ -216,12 +213,6 @@ impl Faults {
     /// How much there is to make machines of.
     pub(crate) fn infrastructure(&self) -> &Infrastructure {
         self.live().map_or(Infrastructure::usual(), |live| &live.scenario.infrastructure)
-    }
-
-    /// Who looks for a place for a machine does so alone.
-    pub(crate) async fn placing(&self) -> Option<OwnedMutexGuard<()>> {
-        let live = self.live().filter(|live| !live.scenario.infrastructure.is_unlimited())?;
-        Some(Arc::clone(&live.placing).lock_owned().await)
     }
 
     fn live(&self) -> Option<&Live> {

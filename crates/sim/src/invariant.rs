@@ -68,6 +68,7 @@ use serde::{Deserialize, Serialize};
 use crate::truth::{Cluster, Fact, Topic};
 
 pub use exemption::{EXEMPTIONS, Exempted, Exemption};
+pub(crate) use quorum::quorum;
 pub(crate) use watch::Watch;
 
 /// An invariant does not hold.

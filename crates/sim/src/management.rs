@@ -117,6 +117,7 @@ impl Management {
             components,
             wire: Wire::default(),
             processes,
+            placing: Arc::default(),
         };
         runner.run_keys(Arc::new(context), reconcile, stop).await;
     }

@@ -1,5 +1,6 @@
 //! What happens in a World, in the one order in which it happens: all API servers are observed by one [`Recorder`].
 
+mod extremes;
 mod lane;
 mod picture;
 mod recorder;
@@ -16,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::actor::Actor;
 use crate::invariant::{Exempted, Violation};
 
+pub use extremes::{Extremes, Held, Outage, Quorum, Skewed};
 pub use recorder::Recorder;
 pub use what::What;
 

@@ -273,6 +273,11 @@ impl Truth {
         self.clusters.get(name)
     }
 
+    /// All clusters, by `namespace/name`.
+    pub(crate) fn clusters(&self) -> impl Iterator<Item = (&str, &Cluster)> {
+        self.clusters.iter().map(|(name, cluster)| (&**name, cluster))
+    }
+
     fn cluster_mut(&mut self, name: &str) -> &mut Cluster {
         self.clusters.entry(name.into()).or_default()
     }

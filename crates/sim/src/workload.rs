@@ -4,6 +4,7 @@
 //! do to a cluster (switch a machine on, remove a member of etcd, talk to its API); what follows from it is the business of
 //! one task per cluster, in `workload/life.rs`, which reads the store's changes and waits for what is due next.
 
+mod adopt;
 mod connection;
 mod daemon_set;
 mod deployment;
@@ -59,8 +60,10 @@ use etcd::Etcd;
 pub use instance::Instance;
 use record::{Machine, Stage};
 pub(crate) use seen::suffix;
+pub use seen::template_hash;
 use witness::{Listeners, Witness};
 
+pub use adopt::Seen;
 pub use trouble::{Alarm, TROUBLES, Trouble};
 
 /// There may be thousands of clusters in a process, and those who watch one are in the same process: they are never far behind.
@@ -401,24 +404,6 @@ impl Workload {
     /// Why kubeadm has given up on a machine, if it has.
     pub fn kubeadm_failure(&self, node: &NodeName) -> Option<String> {
         record::of::<Machine>(self.0.server.store(), node).and_then(|machine| machine.failure)
-    }
-
-    /// Makes up the machines and members of a cluster that has nodes and no records, as one that was made from the objects of
-    /// another API server: every node is a machine that is switched on, and those of the control plane are members of etcd,
-    /// of which the first leads.
-    pub fn adopt(&self) {
-        let _lock = self.lock();
-        let store = self.0.server.store();
-        if store.count(record::MACHINES) > 0 {
-            return;
-        }
-        for (machine, control_plane) in kubelet::machines_behind_nodes(store, self.0.clock.now()) {
-            if control_plane {
-                self.put(&self.new_member(&machine.name, true, false));
-            }
-            self.put(&machine);
-        }
-        self.settle();
     }
 
     /// All that happens in it without anybody asking. Does not end.

@@ -82,6 +82,11 @@ impl Connection {
         Ok(Management { client: service.with_layer(&listening).build(), namespace, server })
     }
 
+    /// The namespace where no kubeconfig is asked.
+    pub fn namespace_or_default(&self) -> Result<Namespace, Error> {
+        self.namespace.clone().map_or_else(|| "default".parse().map_err(Error::Namespace), Ok)
+    }
+
     fn read(&self) -> Result<Kubeconfig, Error> {
         if let Some(path) = &self.kubeconfig {
             return Kubeconfig::read_from(path).map_err(Error::Kubeconfig);
@@ -95,6 +100,11 @@ impl Connection {
 }
 
 impl Management {
+    /// One that is reached by this client.
+    pub fn of(client: Client, namespace: Namespace) -> Self {
+        Self { client, namespace, server: Server::default() }
+    }
+
     /// The objects of a kind in the namespace.
     pub fn api<K>(&self) -> Api<K>
     where
@@ -141,7 +151,7 @@ impl Management {
 
 /// The wall clock.
 #[allow(clippy::disallowed_methods, reason = "the binary is where real time is injected")]
-fn wall_now() -> Timestamp {
+pub fn wall_now() -> Timestamp {
     Timestamp::now()
 }
 

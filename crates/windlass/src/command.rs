@@ -10,8 +10,10 @@ mod logs;
 mod plan;
 mod rehearse;
 mod release;
+mod replay;
 mod retry;
 mod secrets;
+mod snapshot;
 mod status;
 mod up;
 mod update;
@@ -34,7 +36,8 @@ pub enum Command {
     Status(status::Status),
     Why(why::Why),
     Plan(plan::Plan),
-    Rehearse(rehearse::Rehearse),
+    Rehearse(Box<rehearse::Rehearse>),
+    Replay(replay::Replay),
     Upgrade(upgrade::Upgrade),
     Update(update::Update),
     Logs(logs::Logs),
@@ -44,6 +47,8 @@ pub enum Command {
     Release(release::Release),
     #[command(subcommand)]
     Secrets(secrets::Secrets),
+    #[command(subcommand)]
+    Snapshot(snapshot::Snapshot),
     ControlPlane(control_plane::ControlPlane),
 }
 
@@ -60,6 +65,7 @@ impl Command {
             Self::Why(why) => block_on(why.run()),
             Self::Plan(plan) => plan.run(),
             Self::Rehearse(rehearse) => rehearse.run(),
+            Self::Replay(replay) => replay.run(),
             Self::Upgrade(upgrade) => upgrade.run(),
             Self::Update(update) => block_on(update.run()),
             Self::Logs(logs) => block_on(logs.run()),
@@ -67,6 +73,7 @@ impl Command {
             Self::Abort(abort) => block_on(abort.run()),
             Self::Release(release) => block_on(release.run()),
             Self::Secrets(secrets) => block_on(secrets.run()),
+            Self::Snapshot(snapshot) => snapshot.run(),
             Self::ControlPlane(control_plane) => block_on(control_plane.run()),
         }
     }

@@ -16,6 +16,7 @@ mod properties;
 mod releases;
 mod render;
 mod report;
+mod risk;
 mod roll;
 mod sample;
 mod second_opinion;

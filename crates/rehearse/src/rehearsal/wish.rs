@@ -5,11 +5,13 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use windlass_api::version::KubernetesVersion;
 
 /// What is asked of a cluster that is there.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Wish {
     /// Another release.
     Release {

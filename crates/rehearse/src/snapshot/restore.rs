@@ -1,15 +1,17 @@
 //! Makes a World of a snapshot.
 
-use std::collections::BTreeSet;
+mod revision;
+
 use std::sync::Arc;
 
 use serde_json::Value;
 use windlass_apiserver::ApiServer;
 use windlass_apiserver::kind::store_name;
 use windlass_apiserver::store::{Expect, Key, Range, Resource, Store};
+use windlass_sim::workload::{Member, Seen};
 use windlass_sim::world::{self, World};
 
-use super::{Snapshot, kinds};
+use super::{EtcdMember, Snapshot, kinds};
 
 /// A snapshot that is none of a World.
 #[derive(Debug, thiserror::Error)]
@@ -17,38 +19,31 @@ pub enum RestoreError {
     /// There is no World to put it into.
     #[error("make a World for the snapshot")]
     World(#[source] world::Error),
-    /// An object is of a kind that a World does not know.
-    #[error("restore {object}: there is no kind {kind} in {api_version}")]
-    UnknownKind {
-        /// The object.
-        object: String,
-        /// Its kind.
-        kind: String,
-        /// The version of its kind.
-        api_version: String,
-    },
 }
 
 impl Snapshot {
-    /// A World with the objects of the snapshot, as they were: with their uids and their status. Nothing runs in it yet.
+    /// A World with the objects of the snapshot, as they were: with their uids and their status. Those that are
+    /// [only data](Snapshot::only_data) are left out, and so is what no World serves. Nothing runs in it yet.
     pub async fn world(&self, settings: world::Settings) -> Result<World, RestoreError> {
         let world = World::new(settings).await.map_err(RestoreError::World)?;
         // Far from where any server can be that made objects of the snapshot: it makes fewer than a million of them a second.
         let draw = u64::try_from(self.taken_at.as_second()).unwrap_or_default() << 20;
         world.management().identities().skip_to(draw);
         // The catalogue is the snapshot's own.
-        for kind in kinds::management() {
+        for kind in kinds::restored_management().map(kinds::Row::resource) {
             clear(world.management(), &store_name(&kind.plural, &kind.group));
         }
-        put_all(world.management(), &self.management)?;
+        put_all(world.management(), kinds::management(), &self.management);
         for (cluster, snapshot) in &self.workloads {
             let workload = world.workloads().ensure(cluster);
             workload.server().identities().skip_to(draw);
             if snapshot.objects.iter().any(|object| object["kind"] == "PodSecurityPolicy") {
                 workload.serve_security_policies();
             }
-            put_all(workload.server(), &snapshot.objects)?;
-            workload.adopt();
+            let mut objects = snapshot.objects.clone();
+            revision::align(&mut objects);
+            put_all(workload.server(), kinds::workload(), &objects);
+            workload.adopt(&snapshot.members.iter().map(seen).collect::<Vec<_>>());
         }
         Ok(world)
     }
@@ -64,23 +59,23 @@ fn clear(server: &ApiServer, resource: &Resource) {
     }
 }
 
-fn put_all(server: &ApiServer, objects: &[Value]) -> Result<(), RestoreError> {
+fn seen(member: &EtcdMember) -> Seen {
+    let EtcdMember { id, name, learner, healthy, leader, version, alarms } = member.clone();
+    Seen { member: Member { id, name, learner, healthy, leader, version }, alarms }
+}
+
+fn put_all(server: &ApiServer, rows: &[kinds::Row], objects: &[Value]) {
     let registry = server.registry();
-    let mut unknown = BTreeSet::new();
-    for object in objects {
+    for object in objects.iter().filter(|object| !kinds::is_only_data(rows, object)) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let key = Key::new(&text(&object["metadata"]["namespace"]), &text(&object["metadata"]["name"]));
-        let Some(found) = registry.find_kind(group, version, &kind) else {
-            unknown.insert((format!("{kind}/{}", key.name), kind, api_version.clone()));
-            continue;
-        };
-        put(server.store(), &store_name(&found.plural, &found.group), &key, object.clone(), server);
-    }
-    match unknown.into_iter().next() {
-        Some((object, kind, api_version)) => Err(RestoreError::UnknownKind { object, kind, api_version }),
-        None => Ok(()),
+        if let Some(found) = registry.find_kind(group, version, &kind) {
+            put(server.store(), &store_name(&found.plural, &found.group), &key, object.clone(), server);
+        } else {
+            tracing::debug!(kind, api_version, object = %key, "a World does not serve this kind");
+        }
     }
 }
 

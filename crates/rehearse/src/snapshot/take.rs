@@ -1,26 +1,25 @@
-//! Reads a snapshot.
+//! Reads a snapshot. Only the most needed kinds fail it: what else cannot be read is a gap, with a way out.
+
+mod list;
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DynamicObject, ListParams};
-use kube::core::ApiResource;
 use kube::{Api, Client};
 use serde_json::Value;
 use windlass_api::name::{ClusterName, ClusterSecret, NamespacedName};
-use windlass_controller::access::{WorkloadCluster, Workloads};
+use windlass_controller::access::{self, WorkloadCluster, Workloads};
+use windlass_plan::inventory;
+use windlass_sim::workload::Alarm;
 use windlass_sim::world::World;
 
-use super::{EtcdMember, Gap, Snapshot, WorkloadSnapshot, kinds};
+use super::kinds::{self, Need, Row};
+use super::{EtcdMember, Gap, Snapshot, WorkloadSnapshot, sort};
 use crate::assembly;
+use list::Reader;
 
-/// What stands where the value of a Secret was.
-const STAND_IN: &str = "a stand-in: the value was left out of the snapshot";
-
-/// A management cluster that could not be read. What cannot be read of a workload cluster is a gap.
+/// A management cluster that could not be read.
 #[derive(Debug, thiserror::Error)]
 #[error("list {what} of the management cluster")]
 pub struct TakeError {
@@ -29,29 +28,37 @@ pub struct TakeError {
     source: Box<kube::Error>,
 }
 
-/// Reads a management cluster and the workload clusters that it has. A kind that the management cluster does not know is one
-/// without objects.
+/// Reads a management cluster and the workload clusters that it has.
 pub async fn take(client: &Client, workloads: &dyn Workloads, now: Timestamp) -> Result<Snapshot, TakeError> {
-    let mut snapshot = Snapshot { taken_at: now, management: Vec::new(), workloads: BTreeMap::new(), gaps: Vec::new() };
-    for kind in kinds::management() {
-        match list(client, &kind, kinds::selector(&kind)).await {
-            Ok(objects) => snapshot.management.extend(objects),
-            Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            Err(source) => return Err(TakeError { what: kind.plural, source: Box::new(source) }),
-        }
-    }
-    let clusters = snapshot.management.iter().filter(|object| object["kind"] == "Cluster");
-    let clusters: Vec<NamespacedName> = clusters.filter_map(name).collect();
-    for cluster in clusters {
-        match connect(client, workloads, &cluster).await {
-            Ok(connected) => {
-                let read = read(&connected, &cluster, &mut snapshot.gaps).await;
-                snapshot.workloads.insert(cluster, read);
+    let mut gaps = Vec::new();
+    let mut reader = Reader::new(client.clone());
+    let mut management = Vec::new();
+    for row in kinds::management() {
+        match reader.list(row, row.management_selector()).await {
+            Ok(objects) => management.extend(objects),
+            Err(kube::Error::Api(status)) if row.need != Need::Always => {
+                gaps.extend(gap(row, &status, "the management cluster"));
             }
-            Err(why) => snapshot.gaps.push(Gap { what: format!("the workload cluster {cluster}"), why }),
+            Err(source) => return Err(TakeError { what: row.resource_name(), source: Box::new(source) }),
         }
     }
-    Ok(snapshot)
+    sort(&mut management);
+    let clusters = management.iter().filter(|object| object["kind"] == "Cluster");
+    let clusters: Vec<NamespacedName> = clusters.filter_map(name).collect();
+    let mut read = BTreeMap::new();
+    for cluster in clusters {
+        let connected = connect(client, workloads, &cluster).await;
+        let seen = match connected {
+            Ok(connected) => read_workload(&connected, &cluster, &mut gaps).await,
+            Err(why) => Err(why),
+        };
+        match seen {
+            Ok(workload) => drop(read.insert(cluster, workload)),
+            Err(why) => gaps.push(unreachable(&cluster, why)),
+        }
+    }
+    let taken_by = concat!("windlass ", env!("CARGO_PKG_VERSION")).to_owned();
+    Ok(Snapshot { taken_at: now, taken_by, management, workloads: read, gaps })
 }
 
 impl Snapshot {
@@ -67,40 +74,32 @@ fn name(object: &Value) -> Option<NamespacedName> {
     Some(NamespacedName { namespace: namespace.parse().ok()?, name: name.parse().ok()? })
 }
 
-/// The objects of a kind, without what is secret and without what only the server needs.
-async fn list(client: &Client, kind: &ApiResource, labels: Option<&str>) -> Result<Vec<Value>, kube::Error> {
-    let objects: Api<DynamicObject> = Api::all_with(client.clone(), kind);
-    let selected = labels.map_or_else(ListParams::default, |labels| ListParams::default().labels(labels));
-    let listed = objects.list(&selected).await?;
-    let mut values = Vec::with_capacity(listed.items.len());
-    for object in listed.items {
-        let mut value = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
-        value["apiVersion"] = kind.api_version.as_str().into();
-        value["kind"] = kind.kind.as_str().into();
-        if let Some(metadata) = value["metadata"].as_object_mut() {
-            metadata.remove("managedFields");
-        }
-        if kind.kind == "Secret" {
-            redact(&mut value);
-        }
-        values.push(value);
+/// What is missing when a kind is refused. Nothing, where many clusters do not have it.
+fn gap(row: &Row, status: &kube::core::Status, of: &str) -> Option<Gap> {
+    let resource = row.resource_name();
+    let what = format!("{resource} of {of}");
+    // By their codes: a path that a server does not have is answered without a reason.
+    if status.code == 404 {
+        let way_out = format!("none is needed if nothing there is a {resource}; else install its definition");
+        let why = "the server does not know this kind".to_owned();
+        return (row.need != Need::Sometimes).then_some(Gap { what, why, way_out });
     }
-    Ok(values)
+    let way_out = if status.code == 403 {
+        format!(
+            "a role that may list them: kubectl create clusterrole windlass-snapshot --verb=list --resource={resource}"
+        )
+    } else {
+        "the same again".to_owned()
+    };
+    Some(Gap { what, why: status.message.clone(), way_out })
 }
 
-/// Replaces each value of a Secret by a stand-in, and removes what else may hold one.
-fn redact(secret: &mut Value) {
-    let stand_in = Value::String(STANDARD.encode(STAND_IN));
-    for field in ["data", "stringData"] {
-        for value in secret.get_mut(field).and_then(Value::as_object_mut).into_iter().flat_map(|data| data.values_mut())
-        {
-            value.clone_from(&stand_in);
-        }
-    }
-    // kubectl keeps a copy of all that was applied in an annotation.
-    if let Some(annotations) = secret["metadata"].get_mut("annotations").and_then(Value::as_object_mut) {
-        annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
-    }
+fn unreachable(cluster: &NamespacedName, why: String) -> Gap {
+    let way_out = format!(
+        "a way to its API from here, and a role that may get the Secret {}-kubeconfig in {}",
+        cluster.name, cluster.namespace
+    );
+    Gap { what: format!("the workload cluster {cluster}"), why, way_out }
 }
 
 async fn connect(
@@ -117,57 +116,49 @@ async fn connect(
     workloads.connect(cluster, &kubeconfig.0).await.map_err(|error| error.to_string())
 }
 
-async fn read(workload: &WorkloadCluster, cluster: &NamespacedName, gaps: &mut Vec<Gap>) -> WorkloadSnapshot {
+/// Reads a workload cluster. One that does not answer is not asked for kind after kind.
+async fn read_workload(
+    workload: &WorkloadCluster,
+    cluster: &NamespacedName,
+    gaps: &mut Vec<Gap>,
+) -> Result<WorkloadSnapshot, String> {
     let mut read = WorkloadSnapshot::default();
-    for kind in kinds::workload() {
-        match list(&workload.client, &kind, None).await {
+    let mut found = Vec::new();
+    let mut reader = Reader::new(workload.client.clone());
+    for row in kinds::workload() {
+        match reader.list(row, None).await {
             Ok(objects) => read.objects.extend(objects),
-            // Clusters of other versions have other kinds.
-            Err(kube::Error::Api(status)) if status.is_not_found() => {}
-            Err(error) => gaps.push(Gap { what: format!("{} of {cluster}", kind.plural), why: error.to_string() }),
+            Err(kube::Error::Api(status)) if status.code != 503 => {
+                found.extend(gap(row, &status, &cluster.to_string()));
+            }
+            Err(error) => return Err(error.to_string()),
         }
     }
+    sort(&mut read.objects);
     match workload.etcd.members().await {
         Ok(members) => {
-            read.members = members
-                .into_iter()
-                .map(|member| EtcdMember {
-                    id: member.id,
-                    name: member.name,
-                    learner: member.learner,
-                    healthy: member.healthy,
-                    leader: member.leader,
-                })
-                .collect();
+            read.members = members.into_iter().map(member).collect();
+            read.members.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
         }
-        Err(error) => gaps.push(Gap { what: format!("the members of etcd of {cluster}"), why: error.to_string() }),
+        Err(error) => found.push(Gap {
+            what: format!("the members of etcd of {cluster}"),
+            why: error.to_string(),
+            way_out: "none is needed: a rehearsal takes every machine of the control plane for a member that is well"
+                .to_owned(),
+        }),
     }
-    read
+    gaps.append(&mut found);
+    Ok(read)
+}
+
+fn member(member: access::Member) -> EtcdMember {
+    let access::Member { id, name, learner, healthy, leader, version, alarms } = member;
+    let alarm = |alarm| match alarm {
+        inventory::Alarm::NoSpace => Alarm::NoSpace,
+        inventory::Alarm::Corrupt => Alarm::Corrupt,
+    };
+    EtcdMember { id, name, learner, healthy, leader, version, alarms: alarms.into_iter().map(alarm).collect() }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn of_a_secret_everything_is_kept_but_what_is_in_it() {
-        let last_applied = "kubectl.kubernetes.io/last-applied-configuration";
-        let mut secret = json!({
-            "metadata": {"name": "a", "labels": {"l": "v"}, "annotations": {last_applied: "secret", "other": "kept"}},
-            "type": "cluster.x-k8s.io/secret",
-            "data": {"tls.crt": "c2VjcmV0", "tls.key": "c2VjcmV0"},
-        });
-        redact(&mut secret);
-        let stand_in = STANDARD.encode(STAND_IN);
-        assert_eq!(
-            secret,
-            json!({
-                "metadata": {"name": "a", "labels": {"l": "v"}, "annotations": {"other": "kept"}},
-                "type": "cluster.x-k8s.io/secret",
-                "data": {"tls.crt": stand_in, "tls.key": stand_in},
-            })
-        );
-    }
-}
+mod tests;

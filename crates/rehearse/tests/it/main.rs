@@ -17,6 +17,8 @@ mod matrix;
 mod parity;
 mod play;
 mod releases;
+mod report;
+mod risks;
 mod sameness;
 mod seed_002;
 mod snapshots;

@@ -20,7 +20,7 @@ use windlass_sim::world;
 use crate::start::{self, SEED, TO, cluster_name, later};
 
 /// Compares with a golden file, or writes it anew.
-fn check_golden(name: &str, text: &str) {
+pub fn check_golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden").join(name);
     if std::env::var_os("WINDLASS_UPDATE").is_some() {
         std::fs::write(&path, text).unwrap();

@@ -42,7 +42,7 @@ async fn put(client: &Client, object: Value) {
 }
 
 /// One pod that may not go: its budget wants one at least, and there is one.
-async fn put_a_pod_that_stays(world: &World) {
+pub async fn put_a_pod_that_stays(world: &World) {
     let client = world.workload(&cluster_name()).unwrap().client();
     let labels = json!({"app": "web"});
     let container = json!({"name": "web", "image": "nginx:1"});

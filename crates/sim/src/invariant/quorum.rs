@@ -41,6 +41,6 @@ fn check(cluster: &Cluster, _: &Fact, findings: &mut Findings) {
 }
 
 /// More than half.
-pub(super) fn quorum(voters: usize) -> usize {
+pub(crate) fn quorum(voters: usize) -> usize {
     voters / 2 + 1
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::{Pod, ResourceQuota, Secret};
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use kube::Client;
@@ -54,6 +54,8 @@ pub(super) struct Context {
     pub applied: Applied,
     pub pace: Pace,
     pub processes: Processes,
+    /// Who looks for a place for a machine where there are limits does so alone.
+    pub placing: Arc<tokio::sync::Mutex<()>>,
 }
 
 /// What the watches have seen.
@@ -81,6 +83,7 @@ pub(super) struct Caches {
     pub images: Cache<VirtualMachineImage>,
     pub machine_classes: Cache<VirtualMachineClass>,
     pub storage_classes: Cache<StorageClass>,
+    pub quotas: Cache<ResourceQuota>,
     /// Those that belong to clusters.
     pub secrets: Cache<Secret>,
     pub jobs: Cache<Job>,

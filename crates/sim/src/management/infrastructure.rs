@@ -3,6 +3,7 @@
 pub(super) mod cluster;
 pub(super) mod machine;
 mod placement;
+mod quota;
 
 use std::sync::LazyLock;
 

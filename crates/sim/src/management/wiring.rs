@@ -2,7 +2,7 @@
 
 use futures::stream::{Stream, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
-use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::api::core::v1::{Pod, ResourceQuota, Secret};
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{ApiResource, DynamicObject};
@@ -55,6 +55,7 @@ pub(super) struct Watches {
     images: Watch<VirtualMachineImage>,
     machine_classes: Watch<VirtualMachineClass>,
     storage_classes: Watch<StorageClass>,
+    quotas: Watch<ResourceQuota>,
     secrets: Watch<Secret>,
     jobs: Watch<Job>,
     pods: Watch<Pod>,
@@ -88,6 +89,7 @@ impl Watches {
             images: Watch::all(client.clone()),
             machine_classes: Watch::all(client.clone()),
             storage_classes: Watch::all(client.clone()),
+            quotas: Watch::all(client.clone()),
             secrets: Watch::all(client.clone()).configured(labelled(label::CLUSTER_NAME.name)).grouped_by(by_label),
             jobs: Watch::all(client.clone()).within(SYSTEM_NAMESPACE),
             pods: Watch::all(client.clone()).within(SYSTEM_NAMESPACE).configured(labelled(label::JOB_NAME.name)),
@@ -114,6 +116,7 @@ impl Watches {
             images: self.images.cache(),
             machine_classes: self.machine_classes.cache(),
             storage_classes: self.storage_classes.cache(),
+            quotas: self.quotas.cache(),
             secrets: self.secrets.cache(),
             jobs: self.jobs.cache(),
             pods: self.pods.cache(),
@@ -161,6 +164,8 @@ impl Watches {
             .watches(self.images, move |image| by_image(&image.metadata))
             .watches(self.machine_classes, move |class| by_machine_class(&class.metadata))
             .watches(self.storage_classes, move |class| by_storage_class(&class.metadata))
+            // Whoever was refused asks again by themselves.
+            .watches(self.quotas, |_| Vec::new())
             .watches(self.jobs, |job| vec![itself(Subject::Job, &job.metadata)])
             .watches(self.pods, |pod| of_pod(&pod.metadata))
     }

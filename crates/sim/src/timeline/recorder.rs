@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use windlass_apiserver::store::{Change, Observer, Resource};
 
+use super::extremes::{Extremes, Gauges};
 use super::{Event, Machines, Timeline, Turnover, What, lane, sentence, why};
 use crate::actor::Actor;
 use crate::invariant::{Exempted, Violation, Watch};
@@ -23,6 +24,7 @@ struct State {
     watch: Watch,
     events: Vec<Event>,
     turnover: Vec<Turned>,
+    gauges: Gauges,
     /// How many events are remembered; all of them without a number.
     events_max: Option<usize>,
     /// Nothing is looked at.
@@ -55,10 +57,17 @@ impl Recorder {
     }
 
     /// One for a fork of the World: it knows what this one knows, and from then on sees other writes. Those before the fork
-    /// count.
+    /// count. How far things go is measured anew.
     #[must_use]
     pub fn fork(&self) -> Self {
-        Self(Arc::new(Mutex::new(self.state().clone())))
+        let mut state = self.state().clone();
+        state.gauges = Gauges::anew(state.truth.clusters());
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// How far things went in a cluster, as `namespace/name`, from when this World was forked on.
+    pub fn extremes(&self, cluster: &str) -> Extremes {
+        self.state().gauges.of(cluster)
     }
 
     /// What observes the API server of a place: `management`, or the workload cluster as `namespace/name`.
@@ -82,6 +91,11 @@ impl Recorder {
     /// How many writes were seen.
     pub fn writes(&self) -> u64 {
         self.state().writes
+    }
+
+    /// When something last happened that people care about.
+    pub fn last_event_at(&self) -> Option<Timestamp> {
+        self.state().events.last().map(|event| event.at)
     }
 
     /// What has happened so far.
@@ -173,6 +187,7 @@ impl State {
         for fact in &facts {
             self.tell(place, &cluster, fact, change.at);
             if let Some(truth) = self.truth.cluster(&cluster) {
+                self.gauges.take(&cluster, truth, fact, change.at);
                 self.watch.check(truth, fact, &cluster, change.at, self.writes);
             }
         }

@@ -107,6 +107,8 @@ pub(super) fn machines_behind_nodes(store: &Store, now: Timestamp) -> Vec<(Machi
         let labels = &node.metadata.labels;
         let control_plane =
             [label::NODE_CONTROL_PLANE.name, label::NODE_MASTER.name].iter().any(|label| labels.contains_key(*label));
+        // Nobody hears of it, and has not for long enough to say so.
+        let lost = node.heard() == Some(Truth::Unknown);
         let machine = Machine {
             name: NodeName::new(&node.metadata.name).ok()?,
             address: node.address(),
@@ -114,8 +116,8 @@ pub(super) fn machines_behind_nodes(store: &Store, now: Timestamp) -> Vec<(Machi
             begins: if control_plane { Begins::JoinControlPlane } else { Begins::Join },
             booted_at: node.metadata.creation_timestamp.unwrap_or(now),
             stage: Stage::Done,
-            on: true,
-            off_at: None,
+            on: !lost,
+            off_at: lost.then(|| node.heard_at().unwrap_or(now)),
             capacity: Capacity::default(),
             zone: None,
             images: node.images().into_iter().filter(|image| !image::has_registry(image)).collect(),

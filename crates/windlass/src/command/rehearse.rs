@@ -1,14 +1,19 @@
-//! `windlass rehearse`: the whole upgrade, before it is begun, in a world of its own.
+//! `windlass rehearse`: the whole upgrade, before it is begun, in a world of its own; many times, and with faults.
 
-use std::path::{Path, PathBuf};
+mod error;
+mod keep;
+mod shown;
+mod start;
 
-use serde::Serialize;
-use windlass_api::name::{ClusterName, NamespacedName};
+use std::path::PathBuf;
+
+use windlass_api::name::ClusterName;
 use windlass_plan::gate::Gate;
-use windlass_plan::resolve::Refusal;
-use windlass_rehearse::crash::Crashes;
-use windlass_rehearse::rehearsal::{self, Rehearsal, Request, Verdict, hold, rehearse};
-use windlass_rehearse::snapshot::{RestoreError, Snapshot};
+use windlass_rehearse::matrix::{FaultAt, FaultKind, matrix};
+use windlass_rehearse::rehearsal::{Request, Verdict};
+use windlass_rehearse::report::{self, Asked, Report};
+use windlass_rehearse::shrink::shrink;
+use windlass_rehearse::snapshot::Snapshot;
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::durations::Durations;
@@ -17,26 +22,35 @@ use windlass_sim::world::{Settings, World};
 
 use crate::changed::Changed;
 use crate::client::Connection;
-use crate::error::{Exit, Explained, Failure, Kind};
+use crate::error::{Exit, Failure};
 use crate::output;
-use crate::release;
 use crate::scenario;
-use crate::snapshot;
 use crate::wanted::Wanted;
-use crate::way::{self, Way};
+use crate::way::Way;
 
-use super::block_on;
+pub use error::Error;
+use start::{Start, Subject};
 
 /// Rehearse an upgrade or another change: see what would happen, and when, before it is begun
 ///
 /// The clusters are read once; the rehearsal then runs in this process, by the controllers that would do it, on simulated
-/// machines and in virtual time. Nothing real is changed. The same seed gives the same rehearsal.
+/// machines and in virtual time. Nothing real is changed. The same seed gives the same report.
 #[derive(clap::Args)]
 pub struct Rehearse {
     /// The cluster
-    cluster: ClusterName,
+    #[arg(required_unless_present = "selector")]
+    cluster: Option<ClusterName>,
+    /// All clusters with these labels instead
+    #[arg(short = 'l', long, value_name = "LABELS", conflicts_with = "cluster")]
+    selector: Option<String>,
     #[command(flatten)]
     wanted: Wanted,
+    /// Start from a snapshot that was kept, and ask no cluster
+    #[arg(long, value_name = "DIR")]
+    from: Option<PathBuf>,
+    /// How often: times are told from all runs
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    runs: u32,
     /// Decides everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -46,6 +60,24 @@ pub struct Rehearse {
     /// What goes wrong meanwhile: a file of faults, of what people do, and of how much there is to make machines of
     #[arg(long, value_name = "FILE")]
     scenario: Option<PathBuf>,
+    /// Also run it with this fault, at one step or at each: machine-never-boots@control-plane-1-comes
+    #[arg(long, value_name = "KIND[@STEP]", value_parser = fault_at)]
+    fault: Vec<FaultAt>,
+    /// Also run it with every fault at every step where it can bite
+    #[arg(long, value_name = "WHICH", conflicts_with = "fault")]
+    faults: Option<Faults>,
+    /// Find the fewest faults and actions of --scenario that still break it
+    #[arg(long, requires = "scenario")]
+    shrink: bool,
+    /// Write each run that broke into this folder, for `windlass replay`
+    #[arg(long, value_name = "DIR")]
+    keep: Option<PathBuf>,
+    /// Also write the report as a file: md FILE, or html FILE
+    #[arg(long, num_args = 2, value_names = ["FORMAT", "FILE"])]
+    report: Vec<String>,
+    /// Also print the whole timeline of the run that is told of
+    #[arg(long)]
+    timeline: bool,
     /// Also draw it, machine by machine, as an SVG file; where it takes several updates, one file for each
     #[arg(long, value_name = "FILE")]
     picture: Option<PathBuf>,
@@ -56,100 +88,138 @@ pub struct Rehearse {
     connection: Connection,
 }
 
+/// Which faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Faults {
+    All,
+}
+
 impl Rehearse {
     /// Reads the clusters, then rehearses without them: one update, or one after the other where it takes several.
     pub fn run(self) -> Result<Exit, Failure> {
         // Before anything is read: what is wrong here is wrong everywhere.
         let faults = scenario::read(self.scenario.as_deref())?;
-        let (snapshot, namespace, way) = block_on(async {
-            let management = self.connection.open().await?;
-            let found = management.cluster(&self.cluster).await?;
-            let releases = release::all(&management).await?;
-            let from = way::current(&found).ok();
-            let way = from.zip(self.wanted.to.as_ref()).map(|(from, to)| Way::find(&found, &from, to, &releases));
-            // What else is refused is refused by the API that is asked, in its words.
-            let way = match way {
-                Some(Err(refusal)) if matches!(*refusal, Refusal::NoPath { .. }) => {
-                    return Err(release::Error::from(refusal).into());
-                }
-                Some(Ok(way)) => Some(way).filter(Way::is_long),
-                Some(Err(_)) | None => None,
-            };
-            Ok((snapshot::read(&management).await?, management.namespace, way))
-        })?;
-        self.wanted.fits(way.as_ref())?;
-        let seed = Seed(self.seed);
-        let world = restore(&snapshot, seed)?;
-        let cluster = NamespacedName { namespace, name: self.cluster.clone().into() };
-        let mut request = Request::asking(cluster, self.wanted.wish(), seed, snapshot.taken_at);
-        request.without_gates = self.without_gate;
-        request.faults = faults;
-        request.faults_file = self.scenario.as_ref().map(|path| path.display().to_string());
-        let rehearsals = match way {
-            Some(way) => along(&way, world, &request)?,
-            None => vec![rehearse(&world, &request).map_err(Error::Rehearse)?],
-        };
-        if let Some(path) = &self.picture {
-            draw(&rehearsals, path)?;
+        let files = shown::files(&self.report)?;
+        let start = self.start()?;
+        let world = restore(&start.snapshot, Seed(self.seed))?;
+        let mut told: Vec<(ClusterName, Vec<Report>)> = Vec::new();
+        for subject in &start.subjects {
+            self.wanted.fits(subject.way.as_ref())?;
+            let reports = self.reports(&start, subject, &world, &faults)?;
+            told.push((subject.name.clone(), reports));
         }
-        let exit = rehearsals.iter().map(exit).find(|exit| *exit != Exit::Done).unwrap_or(Exit::Done);
+        let all: Vec<&Report> = told.iter().flat_map(|(_, reports)| reports).collect();
+        shown::write(&all, &files)?;
+        shown::draw(&all, self.picture.as_deref())?;
+        let exit = if all.iter().all(|report| report.is_good()) { Exit::Done } else { Exit::OperationFailed };
         if let Some(format) = self.output {
-            match rehearsals.as_slice() {
-                [one] => format.tell_cluster(&self.cluster, "RehearsalReport", one)?,
-                items => format.tell_cluster(&self.cluster, "RehearsalReportList", RehearsalList { items })?,
-            }
+            shown::document(format, &told)?;
             return Ok(exit);
         }
-        let texts: Vec<String> = rehearsals.iter().map(Rehearsal::text).collect();
-        output::data(&texts.join("\n"))?;
-        if let Some(to) = self.wanted.release().filter(|_| exit == Exit::Done) {
-            output::note(&format!("Next: windlass upgrade {} --to {to}", self.cluster));
+        output::data(&shown::text(&told, self.timeline))?;
+        if self.shrink {
+            self.shrunk(&start, &world, &faults)?;
+        }
+        if let (Some(to), Some(cluster)) = (self.wanted.release().filter(|_| exit == Exit::Done), &self.cluster) {
+            output::note(&format!("Next: windlass upgrade {cluster} --to {to}"));
         }
         Ok(exit)
     }
-}
 
-/// What `rehearse -o` writes of a way that takes several updates.
-#[derive(Serialize)]
-struct RehearsalList<'a> {
-    items: &'a [Rehearsal],
-}
-
-/// Rehearses one update after the other, each in the World that the one before it left; no further than all goes well.
-fn along(way: &Way, mut world: World, request: &Request) -> Result<Vec<Rehearsal>, Error> {
-    let mut rehearsals: Vec<Rehearsal> = Vec::new();
-    let mut request = request.clone();
-    for hop in &way.hops {
-        request.ask = way.wish(hop);
-        let ended = hold(&world, &request, Crashes::none()).map_err(Error::Rehearse)?;
-        world = ended.world;
-        request.at = world.settings().clock.now();
-        let reached = exit(&ended.rehearsal) == Exit::Done;
-        rehearsals.push(ended.rehearsal);
-        if !reached {
-            break;
+    fn start(&self) -> Result<Start, Failure> {
+        let wanted = start::Selected { cluster: self.cluster.as_ref(), selector: self.selector.as_deref() };
+        match &self.from {
+            Some(folder) => start::kept(folder, &self.connection, &wanted, &self.wanted),
+            None => start::live(&self.connection, &wanted, &self.wanted),
         }
     }
-    Ok(rehearsals)
+
+    fn request(&self, start: &Start, subject: &Subject, faults: &Scenario) -> Request {
+        let cluster = start.name(subject);
+        let mut request = Request::asking(cluster, self.wanted.wish(), Seed(self.seed), start.snapshot.taken_at);
+        request.without_gates.clone_from(&self.without_gate);
+        request.faults = faults.clone();
+        request.faults_file = self.scenario.as_ref().map(|path| path.display().to_string());
+        request.folder = self.from.as_ref().map(|path| path.display().to_string());
+        request
+    }
+
+    /// A report for each update: several where it takes several, each from what the one before it left, no further than all goes
+    /// well.
+    fn reports(
+        &self,
+        start: &Start,
+        subject: &Subject,
+        world: &World,
+        faults: &Scenario,
+    ) -> Result<Vec<Report>, Failure> {
+        let mut request = self.request(start, subject, faults);
+        let Some(Way { hops, .. }) = &subject.way else {
+            return Ok(vec![self.one(start, world, &request)?.0]);
+        };
+        let mut world = world.clone();
+        let mut reports: Vec<Report> = Vec::new();
+        for hop in hops {
+            request.ask = subject.way.as_ref().map_or_else(|| self.wanted.wish(), |way| way.wish(hop));
+            let (report, left) = self.one(start, &world, &request)?;
+            request.at = left.settings().clock.now();
+            world = left;
+            let is_good = report.is_good();
+            reports.push(report);
+            if !is_good {
+                break;
+            }
+        }
+        Ok(reports)
+    }
+
+    /// The report of one update, with its faults, and the World that it left.
+    fn one(&self, start: &Start, world: &World, request: &Request) -> Result<(Report, World), Failure> {
+        let threads = report::cores();
+        let (request, origin) = (request.clone(), start.origin.clone());
+        let asked = Asked { risks: start.risks(&request), request, runs: self.runs, threads, origin };
+        let request = &asked.request;
+        let (mut report, left) = report::report(world, &asked).map_err(Error::Report)?;
+        let faults = self.wanted_faults();
+        if !faults.is_empty() && !matches!(report.verdict, Verdict::Refused { .. }) {
+            report.faults = Some(matrix(world, request, &faults, threads).map_err(Error::Matrix)?);
+        }
+        if let Some(folder) = &self.keep {
+            keep::broken(folder, &start.snapshot, world, request, &report)?;
+        }
+        Ok((report, left))
+    }
+
+    fn wanted_faults(&self) -> Vec<FaultAt> {
+        match self.faults {
+            Some(Faults::All) => FaultKind::ALL.iter().map(|kind| FaultAt { kind: *kind, step: None }).collect(),
+            None => self.fault.clone(),
+        }
+    }
+
+    /// The smallest part of the scenario that breaks the first of the clusters.
+    fn shrunk(&self, start: &Start, world: &World, faults: &Scenario) -> Result<(), Failure> {
+        let Some(subject) = start.subjects.first() else { return Ok(()) };
+        let request = self.request(start, subject, faults);
+        match shrink(world, &request).map_err(Error::Rehearse)? {
+            None => output::note("The scenario does not break it: there is nothing to shrink."),
+            Some(small) => {
+                let heading = format!(
+                    "\nThe smallest scenario that breaks it, {} of {} faults and actions, found in {} runs: {}",
+                    small.to, small.from, small.runs, small.why
+                );
+                output::data(&format!("{heading}\n{}", small.scenario.to_yaml()))?;
+            }
+        }
+        Ok(())
+    }
 }
 
-/// Draws each of them. The second one of several has a `-2` in the name of its file.
-fn draw(rehearsals: &[Rehearsal], path: &Path) -> Result<(), Error> {
-    for (index, rehearsal) in rehearsals.iter().enumerate() {
-        let path = if index == 0 { path.to_owned() } else { numbered(path, index + 1) };
-        std::fs::write(&path, rehearsal.timeline.svg()).map_err(|source| Error::Picture { path, source })?;
-    }
-    Ok(())
-}
-
-fn numbered(path: &Path, number: usize) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!("-{number}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
+/// A fault, perhaps with a step behind an `@`.
+fn fault_at(text: &str) -> Result<FaultAt, String> {
+    let (kind, step) = text.split_once('@').map_or((text, None), |(kind, step)| (kind, Some(step.to_owned())));
+    let kind = kind.parse::<FaultKind>().map_err(|error| error.to_string())?;
+    Ok(FaultAt { kind, step })
 }
 
 /// A World with what was read in it. Nothing runs there.
@@ -166,56 +236,17 @@ pub fn restore(snapshot: &Snapshot, seed: Seed) -> Result<World, Error> {
     restored.map_err(Error::Runtime)?.map_err(Error::Restore)
 }
 
-/// Reached, and nothing happened on the way that must never be.
-fn exit(rehearsal: &Rehearsal) -> Exit {
-    match rehearsal.verdict {
-        Verdict::Reached { .. } | Verdict::Gone if rehearsal.violations.is_empty() => Exit::Done,
-        _ => Exit::OperationFailed,
-    }
-}
-
-/// There was no rehearsal.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("cannot start the runtime of a simulated world")]
-    Runtime(#[source] std::io::Error),
-    #[error("cannot make a simulated world of what was read")]
-    Restore(#[source] RestoreError),
-    #[error("cannot rehearse")]
-    Rehearse(#[source] rehearsal::Error),
-    #[error("cannot write --picture {path:?}")]
-    Picture { path: PathBuf, source: std::io::Error },
-}
-
-impl Explained for Error {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Runtime(_) => Kind::Environment,
-            Self::Picture { .. } => Kind::User,
-            Self::Restore(_) | Self::Rehearse(_) => Kind::Internal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::Runtime(_) => "the same again, when this machine has threads to spare".to_owned(),
-            Self::Picture { .. } => "--picture with the path of a file in a folder that can be written to".to_owned(),
-            Self::Restore(_) | Self::Rehearse(_) => {
-                "the same again with another --seed, and a report of this".to_owned()
-            }
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn pictures_of_several_updates_have_names_of_their_own() {
-        let check = |path: &str, expected: &str| assert_eq!(numbered(Path::new(path), 2), Path::new(expected));
-        check("a/b.svg", "a/b-2.svg");
-        check("b", "b-2");
-        check("b.1.svg", "b.1-2.svg");
+    fn a_fault_may_have_a_step() {
+        let check = |text: &str, kind: FaultKind, step: Option<&str>| {
+            assert_eq!(fault_at(text), Ok(FaultAt { kind, step: step.map(str::to_owned) }));
+        };
+        check("any-order", FaultKind::AnyOrder, None);
+        check("crash-after@workers", FaultKind::CrashAfter, Some("workers"));
+        assert!(fault_at("earthquake@workers").unwrap_err().contains("there is no fault \"earthquake\""));
     }
 }

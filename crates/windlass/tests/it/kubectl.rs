@@ -39,6 +39,9 @@ const VARIABLES: &str = "PATCH UPDATE MACHINE";
 /// Attempts of an upgrade that fail.
 const LATE_ROLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/examples/late-role.yaml");
 
+/// A member of etcd that dies.
+const DEAD_MEMBER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/examples/dead-member.yaml");
+
 /// One test for each topic, so that one can be asked for; and one that no file is forgotten. In brackets: how the server of
 /// the topic is started.
 macro_rules! topics {
@@ -86,11 +89,13 @@ topics![
     nodes,
     patch,
     refusals,
+    rehearse["--speed", "600", "--scenario", DEAD_MEMBER],
     retry["--speed", "600"],
     rollout,
     secrets["--speed", "600"],
     seed_002["--speed", "600", "--scenario", LATE_ROLE],
     server_side_apply,
+    snapshot["--speed", "600"],
     update["--speed", "600", "--node-registration", "imagePullPolicy=Always"],
     upgrade["--speed", "600", "--metrics"],
     wait,

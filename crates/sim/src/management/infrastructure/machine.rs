@@ -80,7 +80,7 @@ async fn create(turn: &Turn, infrastructure: &WCPMachine, machine: &Machine) -> 
         return Ok(Outcome::done());
     }
     let meta = &infrastructure.metadata;
-    let _alone = placement::alone(turn).await;
+    let _alone = placement::alone(turn, infrastructure).await;
     let refusal = match refused(turn, meta) {
         Some(refusal) => Place::None(refusal),
         None => placement::find(turn, infrastructure, machine, CREATED).await?,

@@ -3,7 +3,7 @@
 //! A Machine that names a failure domain gets it or waits. One that does not goes to the zone with the fewest machines beside it:
 //! those of the same cluster that do the same.
 //!
-//! Where there are limits, what is taken is what each `WCPMachine` says that it has. It is counted anew for each machine that is
+//! Where there are limits, of a scenario or by a `ResourceQuota`, what is taken is what each `WCPMachine` says that it has. It is counted anew for each machine that is
 //! made, by one after the other, so that no two of them get the last place. Where there are none, nobody is asked: what the
 //! watches have seen is enough to spread machines.
 
@@ -19,7 +19,7 @@ use windlass_api::kind::wcp::WCPMachine;
 use windlass_api::label;
 use windlass_runtime::key::Key;
 
-use super::{Infrastructure, Zone};
+use super::{Infrastructure, Zone, quota};
 use crate::management::conditions::Fact;
 use crate::management::context::{Error, Turn, belonging, deleting, is_control_plane};
 use crate::management::write::failed;
@@ -48,7 +48,8 @@ pub(super) async fn find(
     if let Some(wish) = wish.filter(|wish| !zones.iter().any(|zone| zone.name == *wish)) {
         return refuse("FailureDomainNotFound", unknown(wish, zones));
     }
-    if infrastructure.is_unlimited() {
+    let quotas = quota::of(turn, part);
+    if infrastructure.is_unlimited() && quotas.is_empty() {
         let place = wish.map(str::to_owned).or_else(|| spread(turn, zones, part, machine));
         return Ok(place.map_or(Place::Any, Place::Zone));
     }
@@ -56,7 +57,10 @@ pub(super) async fn find(
     let listed = api.list(&ListParams::default()).await;
     let listed = listed.map_err(|source| failed("count the machines beside", part, source))?.items;
     let made: Vec<WCPMachine> = listed.into_iter().filter(is_made).collect();
-    if let Some(message) = over_quota(turn, infrastructure, part, &made) {
+    let beside: Vec<&WCPMachine> =
+        made.iter().filter(|other| other.metadata.namespace == part.metadata.namespace).collect();
+    let exceeded = quota::exceeded(turn, &quotas, part, &beside);
+    if let Some(message) = exceeded.or_else(|| over_quota(turn, infrastructure, part, &made)) {
         return refuse("QuotaExceeded", message);
     }
     if zones.is_empty() {
@@ -162,7 +166,8 @@ fn with_room<'a>(turn: &Turn, zones: &'a [Zone], machine: &Machine, made: &[WCPM
     with_room.min_by_key(|(_, own, all)| (*own, *all)).map(|(zone, ..)| zone)
 }
 
-/// Who asks for a place asks alone, until the answer is dropped.
-pub(super) async fn alone(turn: &Turn) -> Option<OwnedMutexGuard<()>> {
-    turn.faults.placing().await
+/// Who asks for a place where there are limits asks alone, until the answer is dropped.
+pub(super) async fn alone(turn: &Turn, part: &WCPMachine) -> Option<OwnedMutexGuard<()>> {
+    let limited = !turn.faults.infrastructure().is_unlimited() || !quota::of(turn, part).is_empty();
+    if limited { Some(Arc::clone(&turn.placing).lock_owned().await) } else { None }
 }

@@ -60,6 +60,11 @@ impl Node {
         find(&self.status.conditions, "Ready").map(|condition| condition.status)
     }
 
+    /// Since when that is so.
+    pub(in crate::workload) fn heard_at(&self) -> Option<Timestamp> {
+        find(&self.status.conditions, "Ready")?.last_transition_time
+    }
+
     pub(in crate::workload) fn kubelet(&self) -> &str {
         &self.status.node_info.kubelet_version
     }

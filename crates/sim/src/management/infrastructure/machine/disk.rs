@@ -10,7 +10,7 @@ use crate::management::context::Turn;
 /// What is on a disk.
 pub(super) struct Disk {
     pub kubelet: KubernetesVersion,
-    /// Container images: those of Kubernetes, and those of the add-ons that come with the image.
+    /// Container images: those that the image lists, or else those of Kubernetes and of the add-ons that come with it.
     pub images: Vec<String>,
 }
 
@@ -22,6 +22,11 @@ pub(super) fn read(turn: &Turn, name: &str) -> Result<Disk, String> {
     let text = text.ok_or_else(|| format!("the image {name} does not say what is on it"))?;
     let distribution: Distribution =
         serde_json::from_str(text).map_err(|error| format!("what the image {name} says is on it: {error}"))?;
+    if let Some(listed) = annotations.and_then(|all| all.get(annotation::CONTAINER_IMAGES.name)) {
+        let images = serde_json::from_str(listed)
+            .map_err(|error| format!("the container images that the image {name} says are on it: {error}"))?;
+        return Ok(Disk { kubelet: distribution.kubernetes.version, images });
+    }
     let mut images = kubernetes_images(&distribution);
     for (_, addon) in annotations.into_iter().flatten().filter(|(key, _)| annotation::addon_name(key).is_some()) {
         // What cannot be read is refused where somebody wants to install it.

@@ -1,0 +1,228 @@
+//! What the management cluster says: machines, certificates, updates, and who holds what.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde_json::Value;
+use windlass_api::name::{ClusterName, ClusterSecret};
+use windlass_api::{annotation, label};
+use windlass_plan::risk::Known;
+use windlass_plan::risk::evidence::{
+    Certificate, CertificateSecret, Evidence, Gap, HealthCheck, Hold, HoldOn, Keeper, Machine, Update, UpdateState,
+};
+
+use super::lists::Lists;
+use super::object::{self, is_true, list, name_of, namespace_of, selects, shown, some_text, text};
+
+/// What Cluster API itself holds machines by: it lets go by itself.
+const OF_CLUSTER_API: &str = "kcp-cleanup";
+
+pub(super) fn fill(evidence: &mut Evidence, lists: &Lists<'_>, own: Option<&Value>) {
+    let own = own.map_or_else(
+        || Known::unread("the object of the cluster", "there is no TanzuKubernetesCluster of this name"),
+        Known::Read,
+    );
+    evidence.unmanaged = own.as_ref().map(|own| unmanaged(own));
+    evidence.keepers = own.map(|own| keeper(own).into_iter().collect());
+    evidence.machines = lists.kind("Machine").map(|found| its_own(found, evidence).map(machine).collect());
+    evidence.health_checks = health_checks(lists, evidence);
+    evidence.certificates = certificates(lists, evidence);
+    evidence.certificate_secrets = certificate_secrets(lists, evidence);
+    evidence.updates = lists.kind("ClusterUpdate").map(|found| updates(found, evidence));
+    evidence.holds = lists.kinds(&["Cluster", "MachineDeployment", "Machine"]).map(|found| holds(found, evidence));
+}
+
+/// The objects that belong to the cluster, by the label that Cluster API gives them.
+pub(super) fn its_own<'s>(found: Vec<&'s Value>, evidence: &Evidence) -> impl Iterator<Item = &'s Value> + use<'s> {
+    let (namespace, name) = (evidence.cluster.namespace.to_string(), evidence.cluster.name.to_string());
+    found.into_iter().filter(move |object| {
+        let of = object::label(object, label::CLUSTER_NAME.name).unwrap_or(text(object, "/spec/clusterName"));
+        namespace_of(object) == namespace && of == name
+    })
+}
+
+fn is_control_plane(machine: &Value) -> bool {
+    object::label(machine, label::CONTROL_PLANE.name).is_some()
+}
+
+fn machine(machine: &Value) -> Machine {
+    Machine {
+        name: name_of(machine).to_owned(),
+        control_plane: is_control_plane(machine),
+        node: some_text(machine, "/status/nodeRef/name"),
+        deleting: some_text(machine, "/metadata/deletionTimestamp").is_some(),
+        phase: some_text(machine, "/status/phase").unwrap_or_else(|| "without a phase".to_owned()),
+    }
+}
+
+/// How long machines wait for their pods to leave, told to their nodes. Nothing and zero are for ever.
+pub(super) fn drain_timeouts(evidence: &mut Evidence, lists: &Lists<'_>) {
+    let machines = its_own(lists.of("Machine").collect(), evidence);
+    let timeouts: BTreeMap<String, u64> = machines
+        .filter_map(|machine| {
+            let seconds = machine.pointer("/spec/deletion/nodeDrainTimeoutSeconds")?.as_u64()?;
+            Some((some_text(machine, "/status/nodeRef/name")?, seconds)).filter(|_| seconds > 0)
+        })
+        .collect();
+    if let Known::Read(nodes) = &mut evidence.nodes {
+        for node in nodes {
+            node.drain_timeout_seconds = timeouts.get(&node.name).copied();
+        }
+    }
+}
+
+fn health_checks(lists: &Lists<'_>, evidence: &Evidence) -> Known<Vec<HealthCheck>> {
+    let machines: Vec<&Value> = its_own(lists.of("Machine").collect(), evidence).collect();
+    let check = |check: &Value| {
+        let selected =
+            machines.iter().filter(|machine| selects(check.pointer("/spec/selector"), &object::labels(machine)));
+        let machines = selected.map(|machine| name_of(machine).to_owned()).collect();
+        HealthCheck { name: object::full_name(check), machines }
+    };
+    lists.kind("MachineHealthCheck").map(|found| its_own(found, evidence).map(check).collect())
+}
+
+/// When the certificates of machines expire, where somebody says so. The data of Secrets is in no snapshot.
+fn certificates(lists: &Lists<'_>, evidence: &Evidence) -> Known<Vec<Certificate>> {
+    let renewed = evidence.rolls.control_plane;
+    let found = its_own(lists.of("Machine").chain(lists.of("KubeadmConfig")).collect(), evidence);
+    let dated = found.filter_map(|object| {
+        let status = some_text(object, "/status/certificatesExpiryDate");
+        let text =
+            status.or_else(|| object::annotation(object, annotation::CERTIFICATES_EXPIRY.name).map(str::to_owned))?;
+        let expires: Timestamp = text.parse().ok()?;
+        let what = format!("the certificates of the machine {}", name_of(object));
+        Some(Certificate { object: shown(object), what, expires, renewed })
+    });
+    let dated: Vec<Certificate> = dated.collect();
+    if !dated.is_empty() {
+        return Known::Read(dated);
+    }
+    let cluster = &evidence.cluster;
+    Known::Unread(Gap {
+        what: "the dates of certificates".to_owned(),
+        why: "no Machine or KubeadmConfig says them, and the data of Secrets is in no snapshot".to_owned(),
+        way_out: format!(
+            "kubectl -n {} get secret {}-ca -o jsonpath='{{.data.tls\\.crt}}' | base64 -d | openssl x509 -noout -enddate",
+            cluster.namespace, cluster.name
+        ),
+    })
+}
+
+fn certificate_secrets(lists: &Lists<'_>, evidence: &Evidence) -> Known<Vec<CertificateSecret>> {
+    let cluster = &evidence.cluster;
+    let Ok(name) = ClusterName::new(cluster.name.as_str()) else {
+        return Known::unread("the Secrets of the cluster", "its name is too long for any");
+    };
+    let its_name = |object: &&Value| {
+        namespace_of(object) == cluster.namespace.as_str() && name_of(object) == cluster.name.as_str()
+    };
+    let uid = lists.of("Cluster").find(its_name).map(|object| text(object, "/metadata/uid"));
+    lists.kind("Secret").map(|secrets| {
+        let secret = |secret: ClusterSecret| {
+            let name = secret.object_name(&name);
+            let found = secrets
+                .iter()
+                .find(|object| namespace_of(object) == cluster.namespace.as_str() && name_of(object) == name.as_str());
+            let owners = found.map(|object| list(object, "/metadata/ownerReferences").collect::<Vec<_>>());
+            let is_cluster = |owner: &&Value| owner["kind"] == "Cluster" && uid == owner["uid"].as_str();
+            CertificateSecret {
+                name: format!("{}/{name}", cluster.namespace),
+                lasts: owners.as_ref().is_some_and(|owners| owners.iter().any(is_cluster)),
+                owners: owners.map(|owners| {
+                    let shown = |owner: &Value| format!("{}/{}", text(owner, "/kind"), text(owner, "/name"));
+                    owners.into_iter().map(shown).collect()
+                }),
+            }
+        };
+        ClusterSecret::CERTIFICATES.into_iter().map(secret).collect()
+    })
+}
+
+fn updates(found: Vec<&Value>, evidence: &Evidence) -> Vec<Update> {
+    let cluster = &evidence.cluster;
+    let is_its_own = |update: &&&Value| {
+        namespace_of(update) == cluster.namespace.as_str() && text(update, "/spec/cluster") == cluster.name.as_str()
+    };
+    let mut own: Vec<&Value> = found.iter().filter(is_its_own).copied().collect();
+    own.sort_by_key(|update| update["spec"]["ordinal"].as_u64());
+    own.into_iter().map(update).collect()
+}
+
+fn update(update: &Value) -> Update {
+    let waits = list(update, "/status/waitingFor").filter_map(|wait| some_text(wait, "/message"));
+    Update {
+        name: name_of(update).to_owned(),
+        to: text(update, "/spec/to/distribution").to_owned(),
+        state: match text(update, "/status/state") {
+            "Succeeded" => UpdateState::Succeeded,
+            "Failed" => UpdateState::Failed,
+            "Aborted" => UpdateState::Aborted,
+            _ => UpdateState::Running,
+        },
+        because: some_text(update, "/status/failure").into_iter().chain(waits).collect(),
+    }
+}
+
+fn holds(found: Vec<&Value>, evidence: &Evidence) -> Vec<Hold> {
+    let (namespace, name) = (evidence.cluster.namespace.as_str(), evidence.cluster.name.as_str());
+    let is_cluster = |object: &Value| object["kind"] == "Cluster" && name_of(object) == name;
+    let clusters: Vec<&Value> =
+        found.iter().copied().filter(|object| is_cluster(object) && namespace_of(object) == namespace).collect();
+    let others = its_own(found.into_iter().filter(|object| object["kind"] != "Cluster").collect(), evidence);
+    clusters.into_iter().chain(others).flat_map(holds_of).collect()
+}
+
+fn holds_of(object: &Value) -> Vec<Hold> {
+    let (namespace, name) = (namespace_of(object), name_of(object));
+    let kind = text(object, "/kind");
+    let (on, plural) = match kind {
+        "Cluster" => (HoldOn::Cluster, "cluster.cluster.x-k8s.io"),
+        "MachineDeployment" => (HoldOn::Pool, "machinedeployment"),
+        _ => (HoldOn::Machine, "machine"),
+    };
+    let hold = |how: String, way_out: String| Hold { object: shown(object), how, on, way_out };
+    let mut holds = Vec::new();
+    // Ours is let go by us.
+    let is_ours = object::annotation(object, annotation::HELD_FOR_RELEASE.name).is_some();
+    if is_true(object, "/spec/paused") && !is_ours {
+        let patch = r#"{"spec":{"paused":false}}"#;
+        let way_out = format!("kubectl -n {namespace} patch {plural} {name} --type=merge -p '{patch}'");
+        holds.push(hold("spec.paused is true".to_owned(), way_out));
+    }
+    let none = serde_json::Map::new();
+    let annotations = object["metadata"]["annotations"].as_object().unwrap_or(&none);
+    let prefixes = [annotation::PRE_DRAIN_HOLD_PREFIX, annotation::PRE_TERMINATE_HOLD_PREFIX];
+    let is_hold = |key: &&String| {
+        *key == annotation::PAUSED.name
+            || (prefixes.iter().any(|prefix| key.starts_with(prefix)) && !key.ends_with(OF_CLUSTER_API))
+    };
+    for key in annotations.keys().filter(is_hold) {
+        let way_out = format!("kubectl -n {namespace} annotate {plural} {name} {key}-");
+        holds.push(hold(format!("it has the annotation {key}"), way_out));
+    }
+    holds
+}
+
+/// The add-ons that somebody else has brought in.
+fn unmanaged(own: &Value) -> Vec<String> {
+    let addons = own.pointer("/status/addons").and_then(Value::as_object).into_iter().flatten();
+    let unmanaged = addons.filter(|(_, addon)| text(addon, "/status") == "unmanaged");
+    unmanaged.map(|(slot, addon)| format!("{} ({slot})", text(addon, "/name"))).collect()
+}
+
+/// What keeps the cluster's own object as a repository has it.
+fn keeper(own: &Value) -> Option<Keeper> {
+    let kept_by = |tool: &str, of: String| Keeper { object: shown(own), tool: tool.to_owned(), of };
+    let flux = |group: &str, kind: &str| {
+        let name = object::label(own, &format!("{group}.toolkit.fluxcd.io/name"))?;
+        Some(kept_by("Flux", format!("the {kind} {name}")))
+    };
+    let argo = || {
+        let label = object::label(own, "argocd.argoproj.io/instance").map(str::to_owned);
+        let tracked = object::annotation(own, "argocd.argoproj.io/tracking-id");
+        let name = label.or_else(|| tracked?.split(':').next().map(str::to_owned))?;
+        Some(kept_by("Argo CD", format!("the Application {name}")))
+    };
+    argo().or_else(|| flux("kustomize", "Kustomization")).or_else(|| flux("helm", "HelmRelease"))
+}

@@ -1,0 +1,292 @@
+//! The fault matrix: an update, run once with each fault at each step where it can bite.
+//!
+//! Until the fault bites, such a run is the reference run, write by write: it has the same start and the same seed. So a step of
+//! the reference is a time, and a fault at a step is one that begins then.
+
+mod kinds;
+mod steps;
+
+use std::fmt;
+use std::time::Duration;
+
+use jiff::SignedDuration;
+use serde::Serialize;
+use windlass_sim::fault::{Moment, Scenario};
+use windlass_sim::timeline::What;
+use windlass_sim::world::World;
+
+use crate::crash::Crashes;
+use crate::rehearsal::{self, Ended, Error, Rehearsal, Request, rehearse};
+use crate::report::{badness, in_order, told};
+
+pub use kinds::{FaultKind, UnknownFault};
+pub use steps::{Step, steps};
+
+/// Whoever is late by less than this was not held up.
+const UNNOTICED: SignedDuration = SignedDuration::from_secs(5);
+/// How much longer than the reference a run may take: the longest wait of any rule, four times.
+const PATIENCE: Duration = Duration::from_secs(6 * 60 * 60);
+/// Of more writes than this, some are crashed at.
+const CRASHES_MAX: usize = 40;
+
+/// What became of an update with each fault at each step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FaultMatrix {
+    /// The steps of the reference run, in order.
+    pub steps: Vec<String>,
+    /// A row for each fault.
+    pub rows: Vec<Row>,
+    /// How many runs it took.
+    pub runs: u32,
+}
+
+/// What became of an update with one fault.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Row {
+    /// The number of the fault in the list of faults: `F19`.
+    pub id: String,
+    /// Its name: `machine-never-boots`.
+    pub fault: String,
+    /// The steps at which it bit, in order.
+    pub cells: Vec<Cell>,
+}
+
+/// What became of an update with one fault at one step.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cell {
+    /// The step.
+    pub step: String,
+    /// What became of it.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+    /// The command that runs it again.
+    pub replay: String,
+    /// What goes wrong in it, as a file says it.
+    #[serde(skip)]
+    pub scenario: Scenario,
+}
+
+/// What became of a run in which something went wrong.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "outcome", rename_all = "camelCase")]
+pub enum Outcome {
+    /// It was as if nothing had been.
+    Survived,
+    /// It ended as it should, later.
+    Recovered {
+        /// By so much.
+        later: SignedDuration,
+    },
+    /// It did not end as it should, or something happened that must never be.
+    Broken {
+        /// What.
+        why: String,
+    },
+}
+
+/// A fault that is asked for, perhaps at one step only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FaultAt {
+    /// Which.
+    pub kind: FaultKind,
+    /// At which step; at all of them without one.
+    pub step: Option<String>,
+}
+
+/// What a run is to have.
+struct Plan {
+    kind: FaultKind,
+    step: String,
+    request: Request,
+    crashes: Option<(u64, Moment)>,
+}
+
+/// There is no such step.
+#[derive(Debug, thiserror::Error)]
+pub enum MatrixError {
+    /// A run could not be held.
+    #[error(transparent)]
+    Rehearse(#[from] Error),
+    /// The reference run has no step of that name.
+    #[error("the run has no step {step:?}; it has {}", .steps.join(", "))]
+    NoStep {
+        /// What was asked for.
+        step: String,
+        /// What there is.
+        steps: Vec<String>,
+    },
+}
+
+/// Runs an update once with each of these faults at each step, and says what became of it.
+pub fn matrix(
+    start: &World,
+    request: &Request,
+    faults: &[FaultAt],
+    threads: usize,
+) -> Result<FaultMatrix, MatrixError> {
+    let reference = rehearsal::hold(start, request, Crashes::none())?;
+    let steps = steps(&reference.rehearsal);
+    let names: Vec<String> = steps.iter().map(|step| step.name.clone()).collect();
+    let unknown = faults.iter().filter_map(|fault| fault.step.as_ref()).find(|step| !names.contains(step));
+    if let Some(step) = unknown {
+        return Err(MatrixError::NoStep { step: step.clone(), steps: names });
+    }
+    let plans: Vec<Plan> = faults.iter().flat_map(|fault| plans(fault, &steps, &reference, request)).collect();
+    let one = |plan: &Plan| hold(start, plan);
+    let ended = in_order(&plans, threads, one);
+    let mut rows: Vec<Row> = Vec::new();
+    for (plan, run) in plans.iter().zip(ended) {
+        if let Some(cell) = cell(plan, &run?, &reference.rehearsal, &steps) {
+            put(&mut rows, plan, cell);
+        }
+    }
+    let runs = u32::try_from(plans.len()).unwrap_or(u32::MAX);
+    Ok(FaultMatrix { steps: names, rows, runs })
+}
+
+/// Runs it. A run that broke down is one that did not end as it should.
+fn hold(start: &World, plan: &Plan) -> Result<Rehearsal, Error> {
+    match plan.crashes {
+        Some(point) => rehearsal::hold(start, &plan.request, Crashes::at(vec![point])).map(|ended| ended.rehearsal),
+        None => rehearse(start, &plan.request),
+    }
+}
+
+/// The runs that a fault asks for.
+fn plans(fault: &FaultAt, steps: &[Step], reference: &Ended, request: &Request) -> Vec<Plan> {
+    let kind = fault.kind;
+    let deadline = reference.rehearsal.took.unsigned_abs() + PATIENCE;
+    let with = |faults: Scenario| Request { faults, deadline, ..request.clone() };
+    if let Some(moment) = kind.crash() {
+        let writes: Vec<u64> = reference.writes.iter().map(|write| write.number).collect();
+        let stride = writes.len().div_ceil(CRASHES_MAX).max(1);
+        let plan = |number: &u64| Plan {
+            kind,
+            step: fault.step.clone().unwrap_or_default(),
+            request: with(request.faults.clone()),
+            crashes: Some((*number, moment)),
+        };
+        return writes.iter().step_by(stride).map(plan).collect();
+    }
+    let meant = steps.iter().filter(|step| fault.step.as_ref().is_none_or(|wanted| *wanted == step.name));
+    let plan = |step: &Step| {
+        let mut faults = request.faults.clone();
+        faults.faults.push(kind.at(step.after, &request.cluster.to_string()));
+        Plan { kind, step: step.name.clone(), request: with(faults), crashes: None }
+    };
+    meant.map(plan).collect()
+}
+
+/// What became of a run; nothing if the fault did not bite, or not at the step that was asked for.
+fn cell(plan: &Plan, run: &Rehearsal, reference: &Rehearsal, steps: &[Step]) -> Option<Cell> {
+    let id = plan.kind.id();
+    let bite = run.timeline.events.iter().find(|event| event.what == What::Fault && event.text.starts_with(id))?;
+    let mut scenario = plan.request.faults.clone();
+    let step = match plan.crashes {
+        None => plan.step.clone(),
+        Some((write, moment)) => {
+            scenario.faults.push(kinds::crash(write, moment));
+            let after = run.began.duration_until(bite.at);
+            let last = steps.iter().rev().find(|step| step.after <= after).or(steps.first())?;
+            // Several steps may be at the same time.
+            let is_at = |step: &&Step| step.after == last.after && (plan.step.is_empty() || plan.step == step.name);
+            steps.iter().rev().find(is_at)?.name.clone()
+        }
+    };
+    let replay = format!("{} --runs 1 --fault {}@{step}", plan.request.replay(), plan.kind);
+    Some(Cell { outcome: outcome(run, reference), step, replay, scenario })
+}
+
+/// Compares a run with the one in which nothing went wrong.
+pub(crate) fn outcome(run: &Rehearsal, reference: &Rehearsal) -> Outcome {
+    if run.violations.len() > reference.violations.len() {
+        let violation = run.violations.last().map(|reported| &reported.violation);
+        let why = violation.map(|violation| format!("{}: {}", violation.id, violation.message));
+        return Outcome::Broken { why: why.unwrap_or_default() };
+    }
+    if badness(&run.verdict) > badness(&reference.verdict) {
+        return Outcome::Broken { why: run.verdict.to_string() };
+    }
+    let later = run.took - reference.took;
+    if later <= UNNOTICED { Outcome::Survived } else { Outcome::Recovered { later } }
+}
+
+/// Puts a cell into its row. Where a step has one already, the worse of the two stays.
+fn put(rows: &mut Vec<Row>, plan: &Plan, cell: Cell) {
+    let name = plan.kind.to_string();
+    let index = rows.iter().position(|row| row.fault == name).unwrap_or_else(|| {
+        rows.push(Row { id: plan.kind.id().to_owned(), fault: name, cells: Vec::new() });
+        rows.len() - 1
+    });
+    let Some(row) = rows.get_mut(index) else { return };
+    match row.cells.iter_mut().find(|known| known.step == cell.step) {
+        Some(known) if cell.outcome.rank() > known.outcome.rank() => *known = cell,
+        Some(_) => {}
+        None => row.cells.push(cell),
+    }
+}
+
+impl FaultMatrix {
+    /// The cells that were not survived.
+    pub fn broken(&self) -> impl Iterator<Item = (&Row, &Cell)> {
+        let cells = self.rows.iter().flat_map(|row| row.cells.iter().map(move |cell| (row, cell)));
+        cells.filter(|(_, cell)| matches!(cell.outcome, Outcome::Broken { .. }))
+    }
+
+    /// A line for each fault, and one for each cell that broke.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("{} runs: each fault at each of {} steps", self.runs, self.steps.len())];
+        for row in &self.rows {
+            let of = |rank: u8| row.cells.iter().filter(move |cell| cell.outcome.rank() == rank).count();
+            let latest = row.cells.iter().filter_map(|cell| cell.outcome.later()).max();
+            let latest = latest.map(|later| format!(", at most {} later", told(later))).unwrap_or_default();
+            let sign = if of(2) > 0 { '✖' } else { '✔' };
+            let counts = format!("{} survived, {} recovered{latest}, {} broken", of(0), of(1), of(2));
+            lines.push(format!("{sign} {:<4} {:<24} {counts}", row.id, row.fault));
+        }
+        for (row, cell) in self.broken() {
+            lines.push(format!("✖ {} at {}: {}", row.fault, cell.step, cell.outcome));
+            lines.push(format!("    again: {}", cell.replay));
+        }
+        lines
+    }
+}
+
+impl Outcome {
+    fn rank(&self) -> u8 {
+        match self {
+            Self::Survived => 0,
+            Self::Recovered { .. } => 1,
+            Self::Broken { .. } => 2,
+        }
+    }
+
+    fn later(&self) -> Option<SignedDuration> {
+        match self {
+            Self::Recovered { later } => Some(*later),
+            Self::Survived | Self::Broken { .. } => None,
+        }
+    }
+
+    /// How a page marks it.
+    pub(crate) fn class(&self) -> &'static str {
+        match self {
+            Self::Survived => "survived",
+            Self::Recovered { .. } => "recovered",
+            Self::Broken { .. } => "broken",
+        }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Survived => f.write_str("survived"),
+            Self::Recovered { later } => write!(f, "recovered, {} later", told(*later)),
+            Self::Broken { why } => write!(f, "broken: {why}"),
+        }
+    }
+}

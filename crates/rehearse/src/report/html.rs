@@ -1,0 +1,172 @@
+//! A report as one page of HTML: no script, nothing from elsewhere, with the lanes of the run that it tells of.
+
+use std::fmt::Write;
+
+use super::Report;
+use super::spread::told;
+
+const STYLE: &str = "\
+:root{color-scheme:light dark}\
+body{font:15px/1.5 system-ui,sans-serif;max-width:1340px;margin:2rem auto;padding:0 1rem;color:#24292f;background:#fff}\
+h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:1.8rem 0 .4rem}\
+.verdict{font-size:1.2rem;font-weight:600;margin:.3rem 0}.good{color:#1a7f37}.bad{color:#cf222e}\
+ul{margin:.2rem 0;padding-left:1.2rem}li li{color:#57606a}\
+table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.25rem .6rem;border-bottom:1px solid #d8dee4;vertical-align:top}\
+td.survived{background:#dafbe1}td.recovered{background:#fff8c5}td.broken{background:#ffebe9}\
+code,pre{font:13px ui-monospace,monospace}pre{overflow-x:auto;padding:.6rem;background:#f6f8fa;border-radius:6px}\
+.lanes{overflow-x:auto}.lanes svg{max-width:100%;height:auto}footer{margin:2rem 0;color:#57606a}\
+@media (prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}pre{background:#161b22}th,td{border-color:#30363d}\
+.good{color:#3fb950}.bad{color:#f85149}li li,footer{color:#8d96a0}\
+td.survived{background:#12261e}td.recovered{background:#2e2a12}td.broken{background:#3c1618}}";
+
+impl Report {
+    /// The report as a page of HTML that needs nothing beside it.
+    pub fn html(&self) -> String {
+        let mut page = Page::default();
+        let title = format!("{} {}", self.cluster, self.asked);
+        let class = if self.is_good() { "good" } else { "bad" };
+        let headline = self.headline();
+        page.put(format_args!(
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+             <meta name=\"viewport\" content=\"width=device-width\"><title>{0}</title><style>{STYLE}</style></head>\n\
+             <body><h1>{0}</h1>\n<p class=\"verdict {class}\">{1}</p>\n",
+            escaped(&title),
+            escaped(headline.lines().nth(1).unwrap_or_default()),
+        ));
+        page.list(&self.verdict_lines());
+        page.put(format_args!(
+            "<h2>The run, machine by machine</h2>\n<div class=\"lanes\">{}</div>\n",
+            self.reference.timeline.svg()
+        ));
+        self.machine_rows(&mut page);
+        for (title, lines) in self.sections() {
+            if !lines.is_empty() {
+                page.put(format_args!("<h2>{}</h2>\n", escaped(title)));
+                page.list(&lines);
+            }
+        }
+        if let Some(matrix) = &self.faults {
+            matrix_rows(&mut page, matrix);
+        }
+        let timeline = escaped(&self.reference.timeline.text());
+        page.put(format_args!("<details><summary>The whole timeline</summary><pre>{timeline}</pre></details>\n"));
+        let (seed, runs) = (self.seed, self.runs);
+        page.put(format_args!("<footer>windlass rehearse, seed {seed}, {runs} runs</footer></body></html>\n"));
+        page.0
+    }
+
+    fn machine_rows(&self, page: &mut Page) {
+        if self.replaced.is_empty() {
+            return;
+        }
+        page.put(format_args!(
+            "<h2>Machines that are replaced, in order</h2>\n<table><tr><th>machine<th>by<th>gone after<th>guilty</tr>\n"
+        ));
+        for replaced in &self.replaced {
+            let guilty = replaced.because.iter().map(|field| {
+                let value = |value: &Option<String>| escaped(value.as_deref().unwrap_or("nothing"));
+                let (from, to) = (value(&field.from), value(&field.to));
+                format!("<code>{}</code>: {from} → {to} ({})", escaped(&field.field), escaped(field.origin))
+            });
+            let guilty: Vec<String> = guilty.collect();
+            page.put(format_args!(
+                "<tr><td>{}<td>{}<td>{}<td>{}</tr>\n",
+                escaped(&replaced.machine),
+                escaped(replaced.by.as_deref().unwrap_or("-")),
+                told(replaced.gone_after),
+                guilty.join("<br>")
+            ));
+        }
+        page.put(format_args!("</table>\n"));
+    }
+}
+
+/// The matrix: faults down, steps across.
+fn matrix_rows(page: &mut Page, matrix: &crate::matrix::FaultMatrix) {
+    page.put(format_args!("<h2>Fault by step</h2>\n<table><tr><th>fault"));
+    for step in &matrix.steps {
+        page.put(format_args!("<th>{}", escaped(step)));
+    }
+    page.put(format_args!("</tr>\n"));
+    for row in &matrix.rows {
+        page.put(format_args!("<tr><td>{} {}", escaped(&row.id), escaped(&row.fault)));
+        for step in &matrix.steps {
+            match row.cells.iter().find(|cell| cell.step == *step) {
+                Some(cell) => page.put(format_args!(
+                    "<td class=\"{}\" title=\"{}\">{}",
+                    cell.outcome.class(),
+                    escaped(&cell.replay),
+                    escaped(&cell.outcome.to_string())
+                )),
+                None => page.put(format_args!("<td>")),
+            }
+        }
+        page.put(format_args!("</tr>\n"));
+    }
+    page.put(format_args!("</table>\n"));
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    /// Writing to a text cannot fail.
+    fn put(&mut self, part: std::fmt::Arguments<'_>) {
+        if self.0.write_fmt(part).is_err() {
+            self.0.push('\n');
+        }
+    }
+
+    /// Lines as a list; what is indented belongs to the line before it.
+    fn list(&mut self, lines: &[String]) {
+        if lines.is_empty() {
+            return;
+        }
+        self.put(format_args!("<ul>\n"));
+        let mut is_within = false;
+        for line in lines {
+            match (is_within, line.starts_with(' ')) {
+                (false, true) => self.put(format_args!("<ul>\n")),
+                (true, false) => self.put(format_args!("</ul>\n")),
+                _ => {}
+            }
+            is_within = line.starts_with(' ');
+            self.put(format_args!("<li>{}\n", escaped(line.trim_start())));
+        }
+        self.put(format_args!("{}</ul>\n", if is_within { "</ul>\n" } else { "" }));
+    }
+}
+
+/// A text as HTML has it, in content and in attributes.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\'' => escaped.push_str("&#39;"),
+            letter => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_comes_from_elsewhere_is_markup() {
+        assert_eq!(escaped("<a href='x'>\"&"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;");
+    }
+
+    #[test]
+    fn lists_within_lists_are_closed() {
+        let mut page = Page::default();
+        page.list(&["a".into(), "    b".into(), "c".into(), "    d".into()]);
+        assert_eq!(page.0.matches("<ul>").count(), page.0.matches("</ul>").count());
+        assert_eq!(page.0.matches("<li>").count(), 4);
+    }
+}

@@ -1,0 +1,205 @@
+//! The stages of an update, the machines that they replace, and the fields that are guilty of it.
+
+use std::collections::BTreeMap;
+
+use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::api::core::v1::ResourceQuota;
+use serde::Serialize;
+use windlass_api::kind::cluster_api::Machine;
+use windlass_api::name::NamespacedName;
+use windlass_controller::reconcile::preview::Preview;
+use windlass_plan::change::{Effect, FieldChange, classify};
+use windlass_sim::timeline::{Event, Lane, What};
+use windlass_sim::world::World;
+
+use super::{Error, Spread};
+use crate::preview::{Foreseen, preview};
+use crate::rehearsal::{Rehearsal, Request};
+use crate::settle;
+
+/// Each of them is one of each machine.
+const COUNTED: [&str; 3] = [
+    "count/machines.cluster.x-k8s.io",
+    "count/virtualmachines.vmoperator.vmware.com",
+    "count/wcpmachines.infrastructure.cluster.vmware.com",
+];
+
+/// A stage of an update.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StageForeseen {
+    /// Which.
+    pub stage: String,
+    /// How long it took, in the runs that came to its end.
+    pub took: Spread,
+    /// In how many runs it came to its end.
+    pub ended: u32,
+    /// What it changes, as the plan says it.
+    pub changes: Vec<String>,
+}
+
+/// A machine that is replaced.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Replaced {
+    /// Its name.
+    pub machine: String,
+    /// The pool that it belongs to; nothing for the control plane.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<String>,
+    /// The one that takes its place.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
+    /// How long after the beginning it was gone.
+    pub gone_after: SignedDuration,
+    /// The fields that are guilty of it; none where it was not the update that asked for it.
+    pub because: Vec<Field>,
+}
+
+/// A field whose change replaces machines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Field {
+    /// The kind of the object.
+    pub kind: String,
+    /// The field.
+    pub field: String,
+    /// What it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub from: Option<String>,
+    /// What it will be.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub to: Option<String>,
+    /// Who asks for it.
+    pub origin: &'static str,
+}
+
+/// What the plan says of an update that was run. Nothing for one that was not allowed to begin, and for the end of a cluster.
+pub(super) fn foresee(start: &World, request: &Request, run: &Rehearsal) -> Result<Option<Box<Preview>>, Error> {
+    if run.stages.is_empty() {
+        return Ok(None);
+    }
+    match preview(start, request).map_err(Error::Foresee)? {
+        Foreseen::Planned(preview) => Ok(Some(preview)),
+        Foreseen::Deleted(_) | Foreseen::Refused { .. } => Ok(None),
+    }
+}
+
+/// The stages, with what the plan says of them.
+pub(super) fn stages(runs: &[Rehearsal], reference: &Rehearsal, foreseen: Option<&Box<Preview>>) -> Vec<StageForeseen> {
+    let planned: BTreeMap<String, &[String]> = foreseen
+        .into_iter()
+        .flat_map(|preview| &preview.planned.report.stages)
+        .map(|stage| (stage.stage.to_string(), stage.changes.as_slice()))
+        .collect();
+    let stage = |name: &String| {
+        let times: Vec<SignedDuration> = runs.iter().filter_map(|run| took(run, name)).collect();
+        StageForeseen {
+            stage: name.clone(),
+            ended: u32::try_from(times.len()).unwrap_or(u32::MAX),
+            took: Spread::of(times.into_iter()),
+            changes: planned.get(name).map(|changes| changes.to_vec()).unwrap_or_default(),
+        }
+    };
+    reference.stages.iter().map(|record| stage(&record.stage)).collect()
+}
+
+/// How long a stage took, if it came to its end.
+pub(super) fn took(run: &Rehearsal, stage: &str) -> Option<SignedDuration> {
+    let record = run.stages.iter().find(|record| record.stage == stage)?;
+    let time = |text: &Option<String>| text.as_ref()?.parse::<Timestamp>().ok();
+    let (from, to) = (time(&record.started_at)?.max(run.began), time(&record.finished_at)?);
+    Some(from.duration_until(to))
+}
+
+/// The machines that went and for which another came, in order.
+pub(super) fn replaced(run: &Rehearsal, foreseen: Option<&Box<Preview>>) -> Vec<Replaced> {
+    let changes = foreseen.map(|preview| classify(&preview.input.target, &preview.input.inventory).changes);
+    let guilty: Vec<FieldChange> =
+        changes.into_iter().flatten().filter(|change| change.effect == Effect::Replaces).collect();
+    let of = |what: What| run.timeline.events.iter().filter(move |event| event.what == what);
+    let mut came: Vec<&Event> = of(What::MachineCreated).collect();
+    let mut replaced = Vec::new();
+    for event in of(What::MachineDeleted) {
+        let Some(lane) = &event.lane else { continue };
+        // One that was made in this run and goes again is no machine that is replaced.
+        if came.iter().any(|other| other.at <= event.at && other.object == event.object) {
+            came.retain(|other| other.object != event.object || other.at > event.at);
+            continue;
+        }
+        let takes_place = |other: &&Event| other.lane.as_ref().is_some_and(|new| is_successor(new, lane));
+        let by = came.iter().position(|other| takes_place(other)).map(|index| came.remove(index));
+        replaced.push(Replaced {
+            machine: lane.machine.clone(),
+            pool: lane.pool.clone(),
+            by: by.and_then(|by| Some(by.lane.as_ref()?.machine.clone())),
+            gone_after: run.began.duration_until(event.at),
+            because: guilty.iter().filter(|change| is_of(change, lane, &run.cluster)).map(Field::of).collect(),
+        });
+    }
+    replaced
+}
+
+/// Whether a machine that came is of the same role as one that went; of a control plane, of the same row.
+fn is_successor(new: &Lane, old: &Lane) -> bool {
+    let row = |name: &str| name.rsplit_once('-').map(|(row, _)| row.to_owned());
+    match (new.control_plane, old.control_plane) {
+        (true, true) => row(&new.machine) == row(&old.machine) || new.machine.starts_with(&old.machine),
+        (false, false) => new.pool == old.pool,
+        _ => false,
+    }
+}
+
+/// Whether a change is one of the object that a machine is made from.
+fn is_of(change: &FieldChange, lane: &Lane, cluster: &NamespacedName) -> bool {
+    let Some((kind, name)) = change.role.split_once('/') else { return lane.control_plane == is_control_plane(change) };
+    if !lane.control_plane {
+        let ends = |pool: &String| pool == name || pool.ends_with(&format!("-{name}"));
+        return kind == "workers" && lane.pool.as_ref().is_some_and(ends);
+    }
+    let base = format!("{}-control-plane-{name}", cluster.name);
+    kind == "control-plane" && (lane.machine == base || lane.machine.starts_with(&format!("{base}-")))
+}
+
+fn is_control_plane(change: &FieldChange) -> bool {
+    change.role.starts_with("control-plane")
+}
+
+impl Field {
+    /// Its name in few words: all that a machine reads when it first boots is one.
+    pub fn short(&self) -> &str {
+        if self.kind.starts_with("KubeadmConfig") || self.field.contains("kubeadmConfigSpec") {
+            return "bootstrap";
+        }
+        self.field.rsplit('.').next().unwrap_or(&self.field)
+    }
+
+    fn of(change: &FieldChange) -> Self {
+        Self {
+            kind: change.kind.clone(),
+            field: change.field.clone(),
+            from: change.from.clone(),
+            to: change.to.clone(),
+            origin: change.origin.as_str(),
+        }
+    }
+}
+
+/// The narrowest limit for the number of machines in the namespace of a cluster, and who says so.
+pub(super) fn quota(world: &World, request: &Request) -> Option<(String, u64)> {
+    let scripted = request.faults.infrastructure.machines_per_namespace;
+    let scripted = scripted.map(|limit| ("the scenario".to_owned(), limit));
+    let quotas = settle::all::<ResourceQuota>(world, request.cluster.namespace.as_str());
+    let limits = quotas.iter().flat_map(|quota| {
+        let hard = quota.spec.iter().flat_map(|spec| spec.hard.iter().flatten());
+        let of_machines = hard.filter(|(resource, _)| COUNTED.contains(&resource.as_str()));
+        let by = format!("ResourceQuota/{}", quota.metadata.name.as_deref().unwrap_or_default());
+        of_machines.filter_map(move |(_, max)| Some((by.clone(), max.0.parse().ok()?)))
+    });
+    scripted.into_iter().chain(limits).min_by_key(|(_, limit)| *limit)
+}
+
+/// How many machines there are in the namespace of a cluster, of all its clusters.
+pub(super) fn machines_of(world: &World, cluster: &NamespacedName) -> u64 {
+    settle::all::<Machine>(world, cluster.namespace.as_str()).len() as u64
+}
