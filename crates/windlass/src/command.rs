@@ -13,6 +13,7 @@ mod release;
 mod retry;
 mod secrets;
 mod status;
+mod sweep;
 mod up;
 mod update;
 mod upgrade;
@@ -35,6 +36,7 @@ pub enum Command {
     Why(why::Why),
     Plan(plan::Plan),
     Rehearse(rehearse::Rehearse),
+    Sweep(sweep::Sweep),
     Upgrade(upgrade::Upgrade),
     Update(update::Update),
     Logs(logs::Logs),
@@ -60,6 +62,7 @@ impl Command {
             Self::Why(why) => block_on(why.run()),
             Self::Plan(plan) => plan.run(),
             Self::Rehearse(rehearse) => rehearse.run(),
+            Self::Sweep(sweep) => sweep.run(),
             Self::Upgrade(upgrade) => upgrade.run(),
             Self::Update(update) => block_on(update.run()),
             Self::Logs(logs) => block_on(logs.run()),
