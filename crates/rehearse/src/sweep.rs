@@ -70,7 +70,7 @@ pub struct Reference {
 /// Which trials of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pick {
-    /// Of every so many writes, pairs or seeds one.
+    /// Of every so many writes or pairs one.
     pub every: u64,
     /// The first that is taken, from 0: `every` slices with all offsets are all trials.
     pub offset: u64,
@@ -177,12 +177,14 @@ impl Sweep {
     pub fn trials(&self, kind: &'static Kind, pick: &Pick) -> Vec<Trial> {
         let course = self.course();
         let writes = self.reference.writes.len() as u64;
-        let limit = if kind.each == Each::Seed { pick.most } else { usize::MAX };
-        let numbers = kind.numbers(writes, pick.from_seed).take(limit);
-        let every = usize::try_from(pick.every.max(1)).unwrap_or(usize::MAX);
-        let chosen = numbers.skip(usize::try_from(pick.offset).unwrap_or(usize::MAX)).step_by(every);
+        let (mut numbers, size) = (kind.numbers(writes, pick.from_seed), |n| usize::try_from(n).unwrap_or(usize::MAX));
+        if kind.each == Each::Seed {
+            numbers = Box::new(numbers.take(pick.most));
+        } else {
+            numbers = Box::new(numbers.skip(size(pick.offset)).step_by(size(pick.every.max(1))));
+        }
         let mut trials: Vec<Trial> = Vec::new();
-        for numbers in chosen {
+        for numbers in numbers {
             let Some(plan) = kind.plan(&course, &numbers) else { continue };
             if trials.last().is_none_or(|last| last.plan != plan) {
                 trials.push(Trial { kind, numbers, plan });
@@ -272,8 +274,8 @@ impl Sweep {
     fn expected(&self, plan: &Plan, run: &Run) -> Other {
         let accepted = plan.edit.as_ref().filter(|_| run.edited.as_ref().is_some_and(Result::is_ok));
         match (plan.expect, accepted, plan.seed) {
-            (Expect::Wished, Some(edit), _) => {
-                let calm = Plan { edit: Some(Edit { at: None, ..edit.clone() }), ..Plan::new(Expect::Wished) };
+            (Expect::Wished(calm), Some(edit), _) => {
+                let calm = Plan { edit: Some(Edit { at: calm, ..edit.clone() }), ..Plan::new(plan.expect) };
                 self.other(&format!("{:?}", calm.edit), &calm)
             }
             (Expect::Same, _, Some(seed)) => {

@@ -126,7 +126,7 @@ pub(super) fn judge(plan: &Plan, expected: &Expected, run: &Run, cluster: &Names
             broken.extend(told(state.into_iter().map(|line| (Oracle::EndState, line))));
             broken.extend(told(counts(expected, run).into_iter().map(|line| (Oracle::Counts, line))));
         }
-        Expect::Alike | Expect::Explained | Expect::Wished => {
+        Expect::Alike | Expect::Explained | Expect::Wished(_) => {
             let shape = expected.shape.differences(&Shape::of(&run.world, cluster));
             broken.extend(told(shape.into_iter().map(|line| (Oracle::EndState, line))));
         }

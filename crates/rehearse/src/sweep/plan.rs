@@ -23,10 +23,21 @@ pub(super) struct Plan {
 /// What somebody does.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Edit {
-    /// While the write of this number waits; without one as soon as the wish is there, before anybody has seen it.
-    pub(super) at: Option<u64>,
+    /// When.
+    pub(super) at: At,
     /// What.
     pub(super) action: Action,
+}
+
+/// When somebody does something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum At {
+    /// As soon as the wish is there, before anybody has seen it.
+    Once,
+    /// While the write of this number waits.
+    Write(u64),
+    /// When what was wished for is there, and nothing moves any more.
+    End,
 }
 
 /// What must come of it.
@@ -38,8 +49,9 @@ pub(super) enum Expect {
     Alike,
     /// That, or an end that says why it is another: not all that breaks can be mended.
     Explained,
-    /// The shape of what is wished for now: of the edit where it was accepted, of the reference where it was refused.
-    Wished,
+    /// The shape of what is wished for now: where the edit was refused that of the reference, and where it was accepted that of
+    /// a run in which it comes when nobody is at work.
+    Wished(At),
 }
 
 impl Plan {
@@ -60,7 +72,7 @@ impl Plan {
 
     /// Somebody does something while a write waits.
     pub(super) fn edit(expect: Expect, number: u64, action: Action) -> Self {
-        Self { edit: Some(Edit { at: Some(number), action }), ..Self::new(expect) }
+        Self { edit: Some(Edit { at: At::Write(number), action }), ..Self::new(expect) }
     }
 
     /// And takes it back, or does something else, later.

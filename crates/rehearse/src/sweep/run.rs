@@ -11,7 +11,7 @@ use windlass_sim::fault::{Action, Scenario};
 use windlass_sim::timeline::{Timeline, Turnover, What};
 use windlass_sim::world::{self, World};
 
-use super::plan::{Edit, Plan};
+use super::plan::{At, Edit, Plan};
 use super::subject::Subject;
 use crate::assembly::{Assembly, Settings};
 use crate::crash::{Crashes, Write};
@@ -21,8 +21,10 @@ use crate::settle::{self, Bounds};
 
 /// By when the controllers have noticed what happened.
 const NOTICED: Duration = Duration::from_secs(60);
-/// How long whoever gave up may still write about it.
-const LAST_WORDS: Duration = Duration::from_secs(5 * 60);
+/// How long nothing is written in a World in which nothing moves any more.
+const STILL: Duration = Duration::from_secs(5 * 60);
+/// How often that is waited for: machines may boot long after nobody waits for them any more.
+const STILL_TRIES: u32 = 12;
 /// Controllers look at a cluster again after five minutes at the latest: long enough for three looks.
 const THREE_RESYNCS: Duration = Duration::from_secs(16 * 60);
 
@@ -77,10 +79,9 @@ async fn run_in(world: World, subject: &Subject, plan: &Plan) -> Result<Run, Err
     let (before, began) = (world.recorder().writes(), world.settings().clock.now());
     world.recorder().count_objects();
     let crashes = Crashes::at(plan.crashes.clone());
-    let (at_once, at_write) = match &plan.edit {
-        Some(Edit { at: None, action }) => (Some(action), None),
-        Some(Edit { at: Some(number), action }) => (None, Some((crashes.interrupt(*number), action))),
-        None => (None, None),
+    let at_write = match &plan.edit {
+        Some(Edit { at: At::Write(number), action }) => Some((crashes.interrupt(*number), action)),
+        _ => None,
     };
     let settings = Settings { crashes: crashes.clone(), ..Settings::rehearsal(&world) };
     let assembly = Assembly::new(world.clone(), settings);
@@ -93,8 +94,8 @@ async fn run_in(world: World, subject: &Subject, plan: &Plan) -> Result<Run, Err
         }
         std::future::pending::<()>().await;
     };
-    let mut edited_at_once = None;
-    let follows = follow(&assembly, subject, at_once, &mut edited_at_once);
+    let mut edited_in_time = None;
+    let follows = follow(&assembly, subject, plan.edit.as_ref(), &mut edited_in_time);
     let (ended, writes, restless) = tokio::select! {
         biased;
         ended = follows => ended?,
@@ -102,8 +103,12 @@ async fn run_in(world: World, subject: &Subject, plan: &Plan) -> Result<Run, Err
         () = assembly.run(std::future::pending()) => return Err(Error::Broken(subject.request.cluster.clone())),
     };
     let bites = world.faults().bites();
-    let of_this_trial = bites.iter().skip(subject.request.faults.faults.len());
-    let bit = crashes.left() == 0 && of_this_trial.into_iter().all(|bites| *bites > 0);
+    let of_this_trial = &bites[subject.request.faults.faults.len().min(bites.len())..];
+    let bit = match of_this_trial {
+        // Of several faults some need not find anybody.
+        [_, _, ..] => crashes.left() < plan.crashes.len() || of_this_trial.iter().any(|bites| *bites > 0),
+        _ => crashes.left() == 0 && of_this_trial.iter().all(|bites| *bites > 0),
+    };
     Ok(Run {
         verdict: ended.verdict,
         took: began.duration_until(ended.at),
@@ -112,7 +117,7 @@ async fn run_in(world: World, subject: &Subject, plan: &Plan) -> Result<Run, Err
         restless,
         objects: world.recorder().objects(),
         bit,
-        edited: edited.or(edited_at_once),
+        edited: edited.or(edited_in_time),
         world,
     })
 }
@@ -121,7 +126,7 @@ async fn run_in(world: World, subject: &Subject, plan: &Plan) -> Result<Run, Err
 async fn follow(
     assembly: &Assembly,
     subject: &Subject,
-    at_once: Option<&Action>,
+    edit: Option<&Edit>,
     edited: &mut Option<Result<String, String>>,
 ) -> Result<(settle::Settled, Vec<Write>, Vec<Write>), Error> {
     let (world, request) = (assembly.world(), &subject.request);
@@ -131,14 +136,19 @@ async fn follow(
         let at = world.settings().clock.now();
         return Ok((settle::Settled { verdict: Verdict::Refused { why }, at, waited: Vec::new() }, vec![], vec![]));
     }
-    if let Some(action) = at_once {
+    if let Some(Edit { at: At::Once, action }) = edit {
         *edited = Some(act(world, action).await);
     }
     let latest = began + request.deadline;
     let earliest = (began + begun(&world.settings().faults)).min(latest);
-    let settled = settle::settle(world, &request.cluster, Bounds { earliest, latest }).await;
+    let mut settled = settle::settle(world, &request.cluster, Bounds { earliest, latest }).await;
+    if let Some(Edit { at: At::End, action }) = edit {
+        *edited = Some(act(world, action).await);
+        let (earliest, latest) = (Instant::now() + NOTICED, Instant::now() + request.deadline);
+        settled = settle::settle(world, &request.cluster, Bounds { earliest, latest }).await;
+    }
     if matches!(settled.verdict, Verdict::Failed { .. }) {
-        tokio::time::sleep(LAST_WORDS).await;
+        calm_down(world).await;
     }
     let mut writes = assembly.crashes().writes();
     if !matches!(settled.verdict, Verdict::Stuck { .. }) {
@@ -148,6 +158,17 @@ async fn follow(
     let restless = all.split_off(writes.len());
     writes.truncate(all.len());
     Ok((settled, writes, restless))
+}
+
+/// Who gave up has done with it; machines and nodes may not have.
+async fn calm_down(world: &World) {
+    for _ in 0..STILL_TRIES {
+        let before = world.recorder().writes();
+        tokio::time::sleep(STILL).await;
+        if world.recorder().writes() == before {
+            return;
+        }
+    }
 }
 
 /// From when on nothing new comes out of a scenario, and what came last has been noticed: no end is one before.

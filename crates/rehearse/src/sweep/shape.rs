@@ -11,6 +11,9 @@ use windlass_sim::world::World;
 
 const EVERYTHING: Range<'static> = Range { namespace: None, after: None, limit: 0 };
 
+/// The Secrets that are there for as long as a cluster is, by the ends of their names.
+const LASTING: [&str; 5] = ["ca", "etcd", "proxy", "sa", "kubeconfig"];
+
 /// The parts of a cluster, by what they are. Parts that are alike are told apart by their number.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shape(BTreeMap<String, Value>);
@@ -39,7 +42,8 @@ impl Shape {
             parts.push((format!("the pool {}", name(&object)), shape));
         }
         for object in all(management, "secrets") {
-            if object["metadata"]["namespace"] == cluster.namespace.as_str() {
+            let is_lasting = LASTING.iter().any(|part| name(&object) == format!("{}-{part}", cluster.name));
+            if is_lasting && object["metadata"]["namespace"] == cluster.namespace.as_str() {
                 parts.push((format!("the Secret {}", name(&object)), object["type"].clone()));
             }
         }

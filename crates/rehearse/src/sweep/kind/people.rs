@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_sim::fault::{Action, Span};
 
 use super::{Course, Kind, at};
-use crate::sweep::plan::{Expect, Plan};
+use crate::sweep::plan::{At, Expect, Plan};
 
 /// A release after the one that is swept to.
 const LATER_RELEASE: &str = "v1.17.4";
@@ -14,26 +14,28 @@ const CLUSTER_API: &str = "cluster.x-k8s.io/v1beta2";
 /// The kinds.
 pub(super) const ALL: [Kind; 11] = [
     at("F23", "reverted", "what was asked for is taken back", |course, numbers| {
-        wished(course, numbers, json!({"spec": course.subject.spec()}))
+        wished(course, numbers, At::Once, json!({"spec": course.subject.spec()}))
     }),
     at("F24", "retargeted", "another release is asked for", |course, numbers| {
-        wished(course, numbers, json!({"spec": {"distribution": {"fullVersion": null, "version": LATER_RELEASE}}}))
+        let release = json!({"fullVersion": null, "version": LATER_RELEASE});
+        wished(course, numbers, At::End, json!({"spec": {"distribution": release}}))
     }),
     at("F24", "scaled", "one worker more is asked for", |course, numbers| {
         let workers = course.subject.spec()["topology"]["workers"]["count"].as_u64().unwrap_or_default();
-        wished(course, numbers, json!({"spec": {"topology": {"workers": {"count": workers + 2}}}}))
+        wished(course, numbers, At::End, json!({"spec": {"topology": {"workers": {"count": workers + 2}}}}))
     }),
     at("F24", "reclassed", "other workers are asked for", |course, numbers| {
-        wished(course, numbers, json!({"spec": {"topology": {"workers": {"class": "best-effort-large"}}}}))
+        wished(course, numbers, At::End, json!({"spec": {"topology": {"workers": {"class": "best-effort-large"}}}}))
     }),
     at("F24", "deleted", "the cluster is deleted", |course, numbers| {
         let name = course.subject.request.cluster.to_string();
         let action = delete(TANZU, "TanzuKubernetesCluster", &name);
-        Some(Plan::edit(Expect::Wished, *numbers.first()?, action))
+        Some(Plan::edit(Expect::Wished(At::Once), *numbers.first()?, action))
     }),
     at("F25", "machine-deleted", "a Machine of the control plane is deleted", |course, numbers| {
         let action = delete(CLUSTER_API, "Machine", &format!("{}-control-plane-*", course.subject.request.cluster));
-        Some(Plan::edit(Expect::Explained, *numbers.first()?, action))
+        // Nobody asked Windlass, and one of one is all there is.
+        Some(Plan::edit(Expect::Explained, *numbers.first()?, action).tolerating(&["C2", "C3", "E1", "E7"]))
     }),
     at("F25", "worker-deleted", "a Machine of a pool is deleted", |course, numbers| {
         let action = delete(CLUSTER_API, "Machine", &format!("{}-workers-*", course.subject.request.cluster));
@@ -59,14 +61,14 @@ pub(super) const ALL: [Kind; 11] = [
         let name = format!("{}-workers-*", cluster.name).as_str().into();
         let (api_version, kind) = ("v1".to_owned(), "Node".to_owned());
         let action = Action::Delete { cluster: Some(cluster), api_version, kind, name };
-        Some(Plan::edit(Expect::Explained, *numbers.first()?, action))
+        Some(Plan::edit(Expect::Explained, *numbers.first()?, action).tolerating(&["W7"]))
     }),
 ];
 
 /// Something else is asked of the cluster.
-fn wished(course: &Course<'_>, numbers: &[u64], change: Value) -> Option<Plan> {
+fn wished(course: &Course<'_>, numbers: &[u64], calm: At, change: Value) -> Option<Plan> {
     let action = patch(course, TANZU, "TanzuKubernetesCluster", change);
-    Some(Plan::edit(Expect::Wished, *numbers.first()?, action))
+    Some(Plan::edit(Expect::Wished(calm), *numbers.first()?, action))
 }
 
 /// Changes the object of this kind that has the name of the cluster.

@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 use windlass_sim::actor::Caller;
-use windlass_sim::fault::{EtcdFault, Fault, Loss, Requests, Skew, Span, WatchEnd, WebhookFault, When, Whom};
+use windlass_sim::fault::{EtcdFault, Fault, Loss, Requests, Skew, Span, WatchEnd, When, Whom};
 
 use super::{Course, Kind, at};
 use crate::assembly::access::REMOVAL;
@@ -14,7 +14,7 @@ const LOSSES: [Loss; 3] = [Loss::GatewayTimeout, Loss::Reset, Loss::InternalErro
 const ENDS: [WatchEnd; 3] = [WatchEnd::Dropped, WatchEnd::Expired, WatchEnd::Stalled];
 
 /// The kinds.
-pub(super) const ALL: [Kind; 12] = [
+pub(super) const ALL: [Kind; 11] = [
     at("F04", "refused", "a write is refused once", |course, numbers| {
         let code = pick(REFUSALS, *numbers.first()?);
         let retry_after_seconds = Some(1).filter(|_| code == 429);
@@ -56,9 +56,6 @@ pub(super) const ALL: [Kind; 12] = [
         around(course, numbers, 60, fault)
     }),
     at("F15", "wrong-clock", "the clock of the controllers is an hour ahead or behind, for five minutes", clock),
-    at("F33", "webhook-down", "the admission of Windlass is down for a minute", |course, numbers| {
-        around(course, numbers, 60, Fault::Webhook { how: WebhookFault::Down })
-    }),
 ];
 
 fn pick<T: Copy, const N: usize>(of: [T; N], number: u64) -> T {
