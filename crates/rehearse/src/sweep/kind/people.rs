@@ -35,7 +35,7 @@ pub(super) const ALL: [Kind; 11] = [
     at("F25", "machine-deleted", "a Machine of the control plane is deleted", |course, numbers| {
         let action = delete(CLUSTER_API, "Machine", &format!("{}-control-plane-*", course.subject.request.cluster));
         // Nobody asked Windlass, and one of one is all there is.
-        Some(Plan::edit(Expect::Explained, *numbers.first()?, action).tolerating(&["C2", "C3", "E1", "E7"]))
+        Some(Plan::edit(Expect::Explained, *numbers.first()?, action).tolerating(&["C1", "C2", "C3", "E1", "E7"]))
     }),
     at("F25", "worker-deleted", "a Machine of a pool is deleted", |course, numbers| {
         let action = delete(CLUSTER_API, "Machine", &format!("{}-workers-*", course.subject.request.cluster));
