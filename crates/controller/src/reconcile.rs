@@ -38,7 +38,7 @@ use crate::execute::{Executed, Executor, Kinds, WriteError};
 use crate::observe::management::latest_update;
 use crate::observe::orders::who_aborts;
 use crate::observe::{self, Observed};
-use crate::record::{self, Recorded};
+use crate::record::{self, Begun, Recorded};
 use crate::resolve::{self, Releases};
 use crate::said::said;
 use context::{Caches, Context, Memory};
@@ -312,8 +312,11 @@ async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Ag
     let executed = execute(ctx, &input, workload.as_ref(), steps).await;
     // The release of an update is kept before the update is on record: otherwise there would be nothing to go on with.
     if let (true, Some(begin @ Record::Begin { .. })) = (sound && executed.failures.is_empty(), &planned.record) {
-        record::begin(ctx, cluster, begin).await?;
-        return Ok(Again::Soon);
+        return Ok(match record::begin(ctx, cluster, begin).await? {
+            Begun::Yes => Again::Soon,
+            // The change that came in between is on its way here.
+            Begun::Outdated => Again::Unless { period: CATCHING_UP },
+        });
     }
     let attempts = observe::attempts::latest(ctx, latest.as_deref(), input.inventory.control_plane.job.as_ref()).await;
     let recorded =

@@ -3,6 +3,7 @@
 //! Written only when something changed: a status that says the same again would wake everybody who watches it.
 
 mod addons;
+mod begin;
 mod cluster;
 mod condition;
 mod notice;
@@ -12,28 +13,26 @@ mod tests;
 mod update;
 mod waits;
 
+pub(crate) use begin::{Begun, begin};
 pub(crate) use condition::moment;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
-use kube::api::{Patch, PatchParams, PostParams};
+use kube::api::{Patch, PatchParams};
 use kube::{Api, Resource};
-use serde_json::json;
+use serde_json::{Value, json};
 use windlass_api::annotation;
-use windlass_api::kind::cluster_update::{AttemptRecord, ClusterUpdate, ClusterUpdateSpec, ClusterUpdateStatus};
+use windlass_api::kind::cluster_update::{AttemptRecord, ClusterUpdate, ClusterUpdateStatus};
 use windlass_api::kind::tanzu::{TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
-use windlass_api::label;
 use windlass_plan::check::Finding;
-use windlass_plan::planner::{Planned, PlanningInput, Record};
+use windlass_plan::planner::{Planned, PlanningInput};
 use windlass_runtime::events::Notice;
 use windlass_runtime::runner::Ctx;
 
 use crate::execute::{Executed, FIELD_MANAGER};
-use crate::reconcile::belongs_to;
 use crate::reconcile::context::Context;
 use crate::reconcile::deletion::Left;
 use crate::resolve::Unresolved;
-use crate::said::{is_already_exists, said, with_causes};
+use crate::said::{said, with_causes};
 
 /// Why something could not be written down.
 #[derive(Debug, thiserror::Error)]
@@ -70,41 +69,6 @@ pub(crate) struct Recorded<'a> {
     pub findings: &'a [Finding],
     pub executed: &'a Executed,
     pub attempts: &'a [AttemptRecord],
-}
-
-/// Makes the record of an update that begins. It is there before anything is written for the update, so that a restart finds
-/// out which one it was.
-pub(crate) async fn begin(ctx: &Ctx<Context>, tkc: &TanzuKubernetesCluster, begin: &Record) -> Result<(), RecordError> {
-    let Record::Begin { name, ordinal, id, from, to, envelope_digest, cause } = begin else { return Ok(()) };
-    let cluster = tkc.metadata.name.clone().unwrap_or_default();
-    let spec = ClusterUpdateSpec {
-        cluster: cluster.clone(),
-        ordinal: *ordinal,
-        id: id.to_string(),
-        from: from.clone(),
-        to: to.clone(),
-        envelope_digest: envelope_digest.clone(),
-        cause: cause.clone(),
-    };
-    let mut update = ClusterUpdate::new(name.as_str(), spec);
-    let labels = [(label::CLUSTER_NAME.name.to_owned(), cluster), label::UPDATE_ID.entry(id)];
-    update.metadata.labels = Some(labels.into());
-    update.metadata.owner_references = Some(vec![owner(tkc)]);
-    let api: Api<ClusterUpdate> = Api::namespaced(ctx.access.client.clone(), namespace(tkc));
-    let params = PostParams { field_manager: Some(FIELD_MANAGER.into()), ..PostParams::default() };
-    let live = match api.create(&params, &update).await {
-        Ok(created) => created,
-        Err(error) if is_already_exists(&error) => {
-            let read = api.get(name.as_str()).await;
-            read.map_err(RecordError::api("read", format!("ClusterUpdate/{name}")))?
-        }
-        Err(error) => return Err(RecordError::api("create", format!("ClusterUpdate/{name}"))(error)),
-    };
-    if !belongs_to(&live.metadata, tkc) || live.spec.id != update.spec.id {
-        return Err(RecordError::Foreign { name: name.to_string() });
-    }
-    ctx.wrote(&ctx.caches.updates, &live);
-    Ok(())
 }
 
 /// Takes back the order to give an update up, after it was followed and its cluster asked for something else.
@@ -180,7 +144,7 @@ pub(crate) async fn unresolved(
         }
     }
     let before = tkc.status.clone().unwrap_or_default();
-    let status = cluster::unresolved(&before, tkc, why);
+    let status = cluster::unresolved(&before, tkc, latest, why);
     let status = cluster::dated(&before, status, ctx.access.clock.now());
     write_cluster(ctx, tkc, &before, status, Vec::new()).await
 }
@@ -201,19 +165,9 @@ async fn write_cluster(
     mut notices: Vec<Notice>,
 ) -> Result<(), RecordError> {
     if status != *before {
-        let name = tkc.metadata.name.as_deref().unwrap_or_default();
-        let api: Api<TanzuKubernetesCluster> = Api::namespaced(ctx.access.client.clone(), namespace(tkc));
-        let patch = json!({
-            "apiVersion": TanzuKubernetesCluster::api_version(&()),
-            "kind": TanzuKubernetesCluster::kind(&()),
-            // A cluster that is created anew under the same name has a status of its own.
-            "metadata": {"name": name, "uid": tkc.metadata.uid},
-            "status": status,
-        });
-        let params = PatchParams::apply(FIELD_MANAGER).force();
-        let written = api.patch_status(name, &params, &Patch::Apply(&patch)).await;
-        let object = format!("the status of TanzuKubernetesCluster/{name}");
-        ctx.wrote(&ctx.caches.tkcs, &written.map_err(RecordError::api("write", object))?);
+        // A cluster that is created anew under the same name has a status of its own.
+        let written = apply_status(ctx, tkc, json!({"uid": tkc.metadata.uid}), &status).await;
+        written.map_err(RecordError::api("write", format!("the status of {}", object(tkc))))?;
         notices.extend(notice::of_cluster(before, &status));
         notices.extend(notice::of_secrets(before, &status));
         notices.extend(notice::of_release(before, &status));
@@ -222,6 +176,27 @@ async fn write_cluster(
     for notice in &notices {
         publish(ctx, &regarding, notice).await;
     }
+    Ok(())
+}
+
+/// Applies the status of a cluster, where its metadata is this.
+async fn apply_status(
+    ctx: &Ctx<Context>,
+    tkc: &TanzuKubernetesCluster,
+    mut metadata: Value,
+    status: &TanzuKubernetesClusterStatus,
+) -> Result<(), kube::Error> {
+    let name = tkc.metadata.name.as_deref().unwrap_or_default();
+    let api: Api<TanzuKubernetesCluster> = Api::namespaced(ctx.access.client.clone(), namespace(tkc));
+    metadata["name"] = name.into();
+    let patch = json!({
+        "apiVersion": TanzuKubernetesCluster::api_version(&()),
+        "kind": TanzuKubernetesCluster::kind(&()),
+        "metadata": metadata,
+        "status": status,
+    });
+    let params = PatchParams::apply(FIELD_MANAGER).force();
+    ctx.wrote(&ctx.caches.tkcs, &api.patch_status(name, &params, &Patch::Apply(&patch)).await?);
     Ok(())
 }
 
@@ -257,13 +232,6 @@ fn namespace(tkc: &TanzuKubernetesCluster) -> &str {
     tkc.metadata.namespace.as_deref().unwrap_or_default()
 }
 
-fn owner(tkc: &TanzuKubernetesCluster) -> OwnerReference {
-    OwnerReference {
-        api_version: TanzuKubernetesCluster::api_version(&()).into_owned(),
-        kind: TanzuKubernetesCluster::kind(&()).into_owned(),
-        name: tkc.metadata.name.clone().unwrap_or_default(),
-        uid: tkc.metadata.uid.clone().unwrap_or_default(),
-        controller: Some(true),
-        ..OwnerReference::default()
-    }
+fn object(tkc: &TanzuKubernetesCluster) -> String {
+    format!("TanzuKubernetesCluster/{}", tkc.metadata.name.as_deref().unwrap_or_default())
 }

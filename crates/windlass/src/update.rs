@@ -27,17 +27,27 @@ pub struct Latest {
 }
 
 impl Latest {
-    /// The update of a cluster that began last.
+    /// The update of a cluster that began last; there has to be one.
     pub async fn of(management: &Management, cluster: &ClusterName) -> Result<Self, Failure> {
+        let found = Self::find(management, cluster).await?;
+        Ok(found.ok_or_else(|| Error::None { cluster: cluster.clone() })?)
+    }
+
+    /// The update of a cluster that began last, if one has.
+    pub async fn find(management: &Management, cluster: &ClusterName) -> Result<Option<Self>, Failure> {
         // It says what is wrong where there is no such cluster.
-        management.cluster(cluster).await?;
+        let asked = management.cluster(cluster).await?;
         let of_cluster = ListParams::default().labels(&format!("{}={cluster}", label::CLUSTER_NAME));
         let listed = management.api::<ClusterUpdate>().list(&of_cluster).await;
         let listed = listed.map_err(client::Error::while_trying(&format!("list the updates of {cluster}")))?;
+        let announced = asked.status.as_ref().and_then(|status| status.update.as_ref());
+        if let Some(update) = announced.filter(|update| !listed.items.iter().any(|one| one.name_any() == **update)) {
+            return Err(Error::Begins { cluster: cluster.clone(), update: update.clone() }.into());
+        }
         let latest = listed.items.into_iter().max_by_key(|update| update.spec.ordinal);
-        let record = latest.ok_or_else(|| Error::None { cluster: cluster.clone() })?;
+        let Some(record) = latest else { return Ok(None) };
         let id = record.id().map_err(Error::Id)?;
-        Ok(Self { record, id })
+        Ok(Some(Self { record, id }))
     }
 
     /// The name of its record.
@@ -133,6 +143,8 @@ pub fn ways_out<'a>(waits: impl IntoIterator<Item = &'a WaitingFor>) -> Vec<&'a 
 pub enum Error {
     #[error("no update of {cluster} has begun")]
     None { cluster: ClusterName },
+    #[error("the update {update} of {cluster} begins at this moment, and is not on record yet")]
+    Begins { cluster: ClusterName, update: String },
     #[error("no machine of {cluster} is marked by another update: there is nothing to adopt")]
     NothingForeign { cluster: ClusterName },
     #[error(
@@ -153,6 +165,7 @@ impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
             Self::None { .. } | Self::NothingForeign { .. } => Kind::User,
+            Self::Begins { .. } => Kind::Environment,
             Self::Id(_) | Self::Mark { .. } | Self::ManyForeign { .. } => Kind::Environment,
         }
     }
@@ -160,6 +173,7 @@ impl Explained for Error {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::None { cluster } | Self::NothingForeign { cluster } => format!("windlass status {cluster}"),
+            Self::Begins { .. } => "the same again in a moment".to_owned(),
             Self::ManyForeign { .. } | Self::Mark { .. } => {
                 format!("kubectl get machines -o yaml, and the annotation {MACHINE_UPDATE_ID}")
             }

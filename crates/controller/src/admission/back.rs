@@ -59,7 +59,7 @@ impl Back {
     }
 }
 
-/// An update of the cluster that has begun and not ended.
+/// An update of the cluster that has begun and not ended. One that is announced has begun: its record comes next.
 async fn unfinished(client: &Client, cluster: &TanzuKubernetesCluster) -> Result<Option<String>, Unknown> {
     let (name, namespace) = (&cluster.metadata.name, &cluster.metadata.namespace);
     let api: Api<ClusterUpdate> = Api::namespaced(client.clone(), namespace.as_deref().unwrap_or_default());
@@ -70,6 +70,11 @@ async fn unfinished(client: &Client, cluster: &TanzuKubernetesCluster) -> Result
         let state = update.status.as_ref().and_then(|status| status.state);
         matches!(state, Some(UpdateState::Succeeded | UpdateState::Aborted))
     };
+    let announced = cluster.status.as_ref().and_then(|status| status.update.as_ref());
+    let is_there = |update: &str| listed.items.iter().any(|one| one.metadata.name.as_deref() == Some(update));
+    if let Some(announced) = announced.filter(|update| !is_there(update)) {
+        return Ok(Some(announced.clone()));
+    }
     let latest = listed.items.into_iter().max_by_key(|update| update.spec.ordinal);
     Ok(latest.filter(|update| !has_ended(update)).and_then(|update| update.metadata.name))
 }

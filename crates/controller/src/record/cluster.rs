@@ -40,7 +40,8 @@ pub(super) fn status(
         observed_generation: tkc.metadata.generation,
         addons: addons::addons(before, recorded),
         waits: {
-            let mut waits = if is_recorded_elsewhere(latest, recorded) { Vec::new() } else { waits(recorded) };
+            let mut waits =
+                if is_recorded_elsewhere(latest, recorded) { Vec::new() } else { waits(recorded, &before.waits) };
             waits.extend(missing_image(recorded));
             waits
         },
@@ -82,11 +83,14 @@ fn version(before: &TanzuKubernetesClusterStatus, phase: Phase, recorded: &Recor
 pub(super) fn unresolved(
     before: &TanzuKubernetesClusterStatus,
     tkc: &TanzuKubernetesCluster,
+    latest: Option<&ClusterUpdate>,
     why: &Unresolved,
 ) -> TanzuKubernetesClusterStatus {
     let waiting = Waiting { reason: why.reason().to_owned(), message: why.to_string(), stalled: true };
     TanzuKubernetesClusterStatus {
         phase: Some(before.phase.unwrap_or(Phase::Creating)),
+        // One that was announced and is not on record will not begin now.
+        update: latest.and_then(|update| update.metadata.name.clone()),
         waiting_for: Some(waiting.message.clone()),
         waits: Vec::new(),
         observed_generation: tkc.metadata.generation,

@@ -262,6 +262,25 @@ fn an_update_says_since_when_it_waits_and_says_it_once() {
 }
 
 #[test]
+fn what_a_cluster_waits_for_after_its_update_has_failed_is_dated_once() {
+    let objection =
+        Finding { id: "V1".into(), severity: Severity::Fatal, object: "Machine/a".into(), message: "too new".into() };
+    let mut latest = ClusterUpdate::new("my-tkc-1", ClusterUpdateSpec::default());
+    latest.status = Some(ClusterUpdateStatus { state: Some(UpdateState::Failed), ..ClusterUpdateStatus::default() });
+    let look = |now: &str, before: &TanzuKubernetesClusterStatus| {
+        let (mut input, planned) = planned(now);
+        let state = UpdateRecordState::Failed;
+        input.inventory.update = Some(UpdateRecord { state, ..update_record(&planned) });
+        let (executed, findings) = (Executed::default(), std::slice::from_ref(&objection));
+        let recorded = Recorded { input: &input, planned: &planned, findings, executed: &executed, attempts: &[] };
+        cluster::dated(before, cluster::status(before, &tkc(), Some(&latest), None, &recorded), input.now)
+    };
+    let first = look(BEGAN, &TanzuKubernetesClusterStatus::default());
+    assert_eq!(first.waits[0].since.as_deref(), Some(BEGAN));
+    assert_eq!(look(LATER, &first), first, "the same again, later, changes nothing");
+}
+
+#[test]
 fn a_certificate_that_is_missing_is_a_condition_and_a_warning_of_its_own() {
     let (input, mut planned) = planned(LATER);
     planned.report.assessment = Assessment::Running;

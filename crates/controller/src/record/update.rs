@@ -51,7 +51,7 @@ pub(super) fn status(
     ClusterUpdateStatus {
         state: Some(state),
         stage: at_stage(before, report, &stages).filter(|_| !is_aborted),
-        waiting_for: if is_over { Vec::new() } else { waits(recorded) },
+        waiting_for: if is_over { Vec::new() } else { waits(recorded, &before.waiting_for) },
         stages,
         started_at: Some(before.started_at.clone().unwrap_or(created)),
         finished_at: (state != UpdateState::Running).then_some(now),
@@ -73,7 +73,7 @@ fn answered(before: &ClusterUpdateStatus, recorded: &Recorded<'_>) -> Vec<Waitin
     let order = recorded.input.inventory.orders.abort.as_ref();
     let was_answered = || before.waiting_for.iter().any(|waiting| waiting.reason.starts_with("Abort"));
     let is_asked = before.state == Some(UpdateState::Failed) && (order.is_some() || was_answered());
-    if is_asked { waits(recorded) } else { before.waiting_for.clone() }
+    if is_asked { waits(recorded, &before.waiting_for) } else { before.waiting_for.clone() }
 }
 
 /// When each pool that is not at rest last moved. What was observed has it from the last record, unless it has moved since.

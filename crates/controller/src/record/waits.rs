@@ -9,7 +9,8 @@ use windlass_plan::why::Known;
 use super::Recorded;
 use super::condition::moment;
 
-pub(super) fn waits(recorded: &Recorded<'_>) -> Vec<WaitingFor> {
+/// The waits of now; those that were told before are known by their moment.
+pub(super) fn waits(recorded: &Recorded<'_>, before: &[WaitingFor]) -> Vec<WaitingFor> {
     let report = &recorded.planned.report;
     let current = report.current().map_or("", |stage| stage.stage.as_str());
     let fatal = recorded.findings.iter().filter(|finding| finding.severity == Severity::Fatal);
@@ -18,7 +19,7 @@ pub(super) fn waits(recorded: &Recorded<'_>) -> Vec<WaitingFor> {
         reason: finding.id.clone(),
         object: finding.object.clone(),
         message: finding.message.clone(),
-        since: since(recorded, &finding.id, &finding.object),
+        since: since(recorded, before, &finding.id, &finding.object),
         ..WaitingFor::default()
     });
     let failures = recorded.executed.failures.iter().map(|failure| WaitingFor {
@@ -26,11 +27,11 @@ pub(super) fn waits(recorded: &Recorded<'_>) -> Vec<WaitingFor> {
         reason: failure.error.category().to_owned(),
         object: failure.role.clone(),
         message: failure.error.to_string(),
-        since: since(recorded, failure.error.category(), &failure.role),
+        since: since(recorded, before, failure.error.category(), &failure.role),
         ..WaitingFor::default()
     });
     let blocked = report.stages.iter().flat_map(|stage| stage.blocked.iter().map(|it| of_gate(recorded, stage, it)));
-    objections.chain(failures).chain(blocked).chain(missing_secret(recorded)).collect()
+    objections.chain(failures).chain(blocked).chain(missing_secret(recorded, before)).collect()
 }
 
 fn of_gate(recorded: &Recorded<'_>, stage: &StageReport, blocked: &Blocked) -> WaitingFor {
@@ -50,7 +51,7 @@ fn of_gate(recorded: &Recorded<'_>, stage: &StageReport, blocked: &Blocked) -> W
 }
 
 /// A certificate that is missing, where no stage has asked for it.
-fn missing_secret(recorded: &Recorded<'_>) -> Option<WaitingFor> {
+fn missing_secret(recorded: &Recorded<'_>, before: &[WaitingFor]) -> Option<WaitingFor> {
     let report = &recorded.planned.report;
     let Secrets::Missing(blocked) = &report.secrets else { return None };
     if report.stages.iter().any(|stage| stage.blocked.contains(blocked)) {
@@ -61,7 +62,7 @@ fn missing_secret(recorded: &Recorded<'_>) -> Option<WaitingFor> {
         reason: blocked.reason().to_owned(),
         object: blocked.object(),
         message: blocked.to_string(),
-        since: since(recorded, blocked.reason(), &blocked.object()),
+        since: since(recorded, before, blocked.reason(), &blocked.object()),
         way_out: Some(blocked.way_out()),
         because: vec![format!("{blocked}; {}", blocked.way_out())],
         deadline: None,
@@ -81,11 +82,12 @@ pub(super) fn missing_image(recorded: &Recorded<'_>) -> Option<WaitingFor> {
     })
 }
 
-/// Since when an objection or a failure is waited out: since the look that first recorded it, where an update remembers that.
-/// What gates say is dated by whoever planned.
-fn since(recorded: &Recorded<'_>, reason: &str, object: &str) -> Option<String> {
+/// Since when an objection or a failure is waited out: since the look that first recorded it, with an update or, once that has
+/// ended, with its cluster. What gates say is dated by whoever planned.
+fn since(recorded: &Recorded<'_>, before: &[WaitingFor], reason: &str, object: &str) -> Option<String> {
     let input = recorded.input;
     let update = input.inventory.update.as_ref()?;
-    let known = update.waiting.iter().find(|waited| waited.reason == reason && waited.object == object);
-    Some(moment(known.map_or(input.now, |waited| waited.since)))
+    let on_record = update.waiting.iter().find(|waited| waited.reason == reason && waited.object == object);
+    let told = || before.iter().find(|wait| wait.reason == reason && wait.object == object)?.since.clone();
+    on_record.map(|waited| moment(waited.since)).or_else(told).or_else(|| Some(moment(input.now)))
 }

@@ -262,6 +262,14 @@ fn what_has_not_begun_can_be_taken_back() {
         assert_eq!(full_version(patched(&client, version("v1.15.5")).await).unwrap(), V15, "nothing has begun");
 
         patched(&client, version("v1.16.7")).await.unwrap();
+        let refused = format!(
+            "{V15} is older than {V16}: a cluster is never taken back to an older version; my-tkc-1 has begun and has to be \
+             given up first: windlass abort my-tkc"
+        );
+        let announced = Patch::Merge(json!({"status": {"update": "my-tkc-1"}}));
+        clusters.patch_status("my-tkc", &PatchParams::default(), &announced).await.unwrap();
+        assert_eq!(patched(&client, version("v1.15.5")).await.map(drop).unwrap_err(), refused, "its record comes next");
+
         let end = |version: &str| UpdateEnd { distribution: version.into(), ..UpdateEnd::default() };
         let spec = ClusterUpdateSpec {
             cluster: "my-tkc".into(),
@@ -273,13 +281,7 @@ fn what_has_not_begun_can_be_taken_back() {
         let mut update = ClusterUpdate::new("my-tkc-1", spec);
         update.metadata.labels = Some([("cluster.x-k8s.io/cluster-name".into(), "my-tkc".into())].into());
         create(&client, &update).await;
-        assert_eq!(
-            patched(&client, version("v1.15.5")).await.map(drop).unwrap_err(),
-            format!(
-                "{V15} is older than {V16}: a cluster is never taken back to an older version; my-tkc-1 has begun and has \
-                 to be given up first: windlass abort my-tkc"
-            )
-        );
+        assert_eq!(patched(&client, version("v1.15.5")).await.map(drop).unwrap_err(), refused);
         let aborted = Patch::Merge(json!({"status": {"state": "Aborted"}}));
         api::<ClusterUpdate>(&client).patch_status("my-tkc-1", &PatchParams::default(), &aborted).await.unwrap();
         assert_eq!(full_version(patched(&client, version("v1.15.5")).await).unwrap(), V15);

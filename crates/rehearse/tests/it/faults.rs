@@ -5,11 +5,11 @@ use windlass_rehearse::rehearsal::{Rehearsal, Request, Verdict, rehearse};
 use windlass_rehearse::sweep::Pick;
 use windlass_sim::actor::Caller;
 use windlass_sim::fault::{
-    Action, EtcdFault, Fault, Loss, MachineFault, Requests, Scenario, Skew, Span, WatchEnd, When, Whom,
+    Action, EtcdFault, Fault, Loss, MachineFault, Place, Requests, Scenario, Skew, Span, WatchEnd, When, Whom,
 };
 use windlass_sim::timeline::What;
 
-use crate::start::{self, TO};
+use crate::start::{self, FROM, TO};
 use crate::sweeps;
 
 #[test]
@@ -119,6 +119,25 @@ fn a_change_that_is_taken_back_soon_leaves_a_whole_cluster() {
     for seconds in [2, 6, 30, 120, 300] {
         survives(wish(Span::seconds(seconds), "v1.15.5"), "a cluster is never taken back to an older version");
     }
+}
+
+/// The look that decides takes seconds here. A wish that is taken back in the meantime is the last one that counts, and one that
+/// is taken back later is answered: no cluster waits for ever for what it was asked for in between.
+#[test]
+fn a_change_that_is_taken_back_while_it_is_decided_on_is_taken_back_or_refused() {
+    let nodes = Requests { place: Some(Place::Workload), ..Requests::to("list", "nodes") }.by(Caller::Controllers);
+    let ends = [1, 3, 5, 8, 20].map(|seconds| {
+        let slow = Fault::Delay { on: nodes.clone(), least: Span::seconds(6), most: Span::seconds(6) };
+        let when = When::between(Span::default(), Span::seconds(60));
+        let rehearsal = with(wish(Span::seconds(seconds), "v1.15.5").and(slow, when));
+        assert!(rehearsal.violations.is_empty(), "{rehearsal}");
+        let is_refused = marks(&rehearsal).iter().any(|mark| mark.contains("never taken back to an older version"));
+        let (end, machines) = if is_refused { (TO, 4) } else { (FROM, 0) };
+        assert_eq!(rehearsal.verdict, Verdict::Reached { distribution: end.into() }, "after {seconds} s\n{rehearsal}");
+        assert_eq!(rehearsal.machines.len(), machines, "after {seconds} s\n{rehearsal}");
+        is_refused
+    });
+    assert!(ends.is_sorted() && ends.contains(&false) && ends.contains(&true), "{ends:?}");
 }
 
 #[test]

@@ -20,7 +20,7 @@ use crate::client::{self, Connection, FIELD_MANAGER, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
 use crate::progress::Progress;
-use crate::update::{Latest, annotate, delete};
+use crate::update::{self, Latest, annotate, delete};
 use crate::wait::duration;
 
 /// Give up an update that has replaced no machine yet
@@ -53,8 +53,11 @@ pub struct Abort {
 #[serde(rename_all = "camelCase")]
 struct AbortReport<'a> {
     cluster: &'a ClusterName,
-    update: &'a str,
-    id: UpdateId,
+    /// The update that was given up; none where only its release had been asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    update: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<UpdateId>,
     /// What the cluster keeps.
     back_to: &'a str,
 }
@@ -63,15 +66,18 @@ impl Abort {
     /// Orders it, waits until it is done, and asks for what was. Whoever is interrupted types the same again.
     pub async fn run(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
-        let mut latest = Latest::of(&management, &self.cluster).await?;
+        let found = Latest::find(&management, &self.cluster).await?;
+        let cluster = management.cluster(&self.cluster).await?;
+        if let Some(has) = only_asked(&cluster, found.as_ref()) {
+            return self.take_back(&management, &has).await;
+        }
+        let mut latest = found.ok_or_else(|| update::Error::None { cluster: self.cluster.clone() })?;
         let (name, from) = (latest.name(), &latest.record.spec.from);
         match latest.record.status.as_ref().and_then(|status| status.state) {
             Some(UpdateState::Succeeded) => return Err(self.ended(name).into()),
             Some(UpdateState::Aborted) => {}
             None | Some(UpdateState::Running | UpdateState::Failed) => {
-                if !self.yes {
-                    self.ask(name, from)?;
-                }
+                self.confirm(&format!("Give up the update {name} of"), &from.distribution)?;
                 // One that could not do it is tried again.
                 if let Some(failed) = latest.failed_abort(&management).await? {
                     delete(&management, &failed).await?;
@@ -84,7 +90,7 @@ impl Abort {
         }
         self.ask_back(&management, &latest.record).await?;
         management.warnings().iter().for_each(|warning| output::warning(warning));
-        self.tell(&latest)
+        self.tell(Some(&latest), &latest.record.spec.from.distribution)
     }
 
     async fn wait(&self, management: &Management, latest: &Latest) -> Result<(), Failure> {
@@ -136,11 +142,25 @@ impl Abort {
         patched.map(drop).map_err(client::Error::while_trying(&attempt))
     }
 
-    fn ask(&self, update: &str, from: &UpdateEnd) -> Result<(), Error> {
+    /// Asks for what the cluster has, where no update has begun with what it was asked for. If one begins first, admission says so.
+    async fn take_back(&self, management: &Management, has: &str) -> Result<Exit, Failure> {
+        self.confirm("Take back the release of", has)?;
+        let api = management.api::<TanzuKubernetesCluster>();
+        let patch = json!({
+            "metadata": {"annotations": {annotation::ON_THE_WAY_TO.name: null}},
+            "spec": {"distribution": {"version": has, "fullVersion": has}},
+        });
+        let patched = api.patch(self.cluster.as_str(), &parameters(), &Patch::Merge(patch)).await;
+        patched.map_err(client::Error::while_trying(&format!("ask {} to stay at {has}", self.cluster)))?;
+        self.tell(None, has)
+    }
+
+    fn confirm(&self, what: &str, has: &str) -> Result<(), Error> {
+        if self.yes {
+            return Ok(());
+        }
         let refused = |asked| Error::NotConfirmed { cluster: self.cluster.clone(), asked };
-        let question =
-            format!("Give up the update {update} of {}, and go back to {}?", self.cluster, from.distribution);
-        match ask(&question).map_err(Error::Terminal)? {
+        match ask(&format!("{what} {}, and go back to {has}?", self.cluster)).map_err(Error::Terminal)? {
             Answer::Yes => Ok(()),
             Answer::No => Err(refused(true)),
             Answer::NobodyThere => Err(refused(false)),
@@ -151,18 +171,36 @@ impl Abort {
         Error::Ended { cluster: self.cluster.clone(), update: update.to_owned() }
     }
 
-    fn tell(&self, latest: &Latest) -> Result<Exit, Failure> {
-        let (cluster, update, id) = (&self.cluster, latest.name(), latest.id);
-        let back_to = latest.record.spec.from.distribution.as_str();
+    fn tell(&self, latest: Option<&Latest>, back_to: &str) -> Result<Exit, Failure> {
+        let (cluster, update) = (&self.cluster, latest.map(Latest::name));
         if let Some(format) = self.output {
-            let report = AbortReport { cluster, update, id, back_to };
-            format.tell_update(update, "AbortReport", report)?;
+            let report = AbortReport { cluster, update, id: latest.map(|latest| latest.id), back_to };
+            match update {
+                Some(update) => format.tell_update(update, "AbortReport", report)?,
+                None => format.tell_cluster(cluster, "AbortReport", report)?,
+            }
             return Ok(Exit::Done);
         }
-        output::data(&format!("update {update} of {cluster} is given up: the cluster keeps {back_to}"))?;
+        output::data(&match update {
+            Some(update) => format!("update {update} of {cluster} is given up: the cluster keeps {back_to}"),
+            None => format!("no update of {cluster} had begun: the cluster keeps {back_to}"),
+        })?;
         output::note(&format!("Next: windlass status {cluster}"));
         Ok(Exit::Done)
     }
+}
+
+/// What a cluster has, where it asks for another release and no update has begun with that. At a hop the oldest of its machines
+/// is no measure; the update that led there is.
+fn only_asked(cluster: &TanzuKubernetesCluster, latest: Option<&Latest>) -> Option<String> {
+    let has = cluster.status.as_ref()?.version.clone()?;
+    let asks = cluster.spec.distribution.full_version.as_ref()?;
+    let is_over = |latest: &Latest| {
+        let state = latest.record.status.as_ref().and_then(|status| status.state);
+        matches!(state, Some(UpdateState::Succeeded | UpdateState::Aborted))
+    };
+    let is_of_another = |latest: &Latest| is_over(latest) && latest.record.spec.to.distribution != *asks;
+    (*asks != has && latest.is_none_or(is_of_another)).then_some(has)
 }
 
 /// How the end of an update is doing.
@@ -294,9 +332,8 @@ impl Explained for Error {
 mod tests {
     use super::*;
 
-    #[track_caller]
-    fn check(status: &Value, seen: &Seen) {
-        let end = json!({"distribution": "v1.16.7+vmware.1-guest.1", "kubernetes": "v1.16.7+vmware.1",
+    fn record(to: &str, status: &Value) -> ClusterUpdate {
+        let end = json!({"distribution": to, "kubernetes": "v1.16.7+vmware.1",
             "controlPlane": {"count": 1, "class": "small", "storageClass": "fast"},
             "workers": {"count": 1, "class": "small", "storageClass": "fast"}});
         let record = json!({
@@ -304,7 +341,40 @@ mod tests {
             "spec": {"cluster": "my-tkc", "ordinal": 1, "id": "7", "from": end, "to": end, "envelopeDigest": "d"},
             "status": status,
         });
-        assert_eq!(judge(&serde_json::from_value(record).unwrap()), *seen);
+        serde_json::from_value(record).unwrap()
+    }
+
+    #[track_caller]
+    fn check(status: &Value, seen: &Seen) {
+        assert_eq!(judge(&record("v1.16.7+vmware.1-guest.1", status)), *seen);
+    }
+
+    #[test]
+    fn a_release_that_was_only_asked_for_can_be_taken_back_without_an_update() {
+        let machines = json!({"count": 1, "class": "small", "storageClass": "fast"});
+        let check = |latest: Option<(&str, &str)>, has: &str, asks: &str, is_only_asked: bool| {
+            let cluster = json!({
+                "apiVersion": "run.tanzu.vmware.com/v1alpha1", "kind": "TanzuKubernetesCluster",
+                "metadata": {"name": "my-tkc"}, "status": {"version": has},
+                "spec": {"topology": {"controlPlane": machines, "workers": machines}, "distribution": {"fullVersion": asks}},
+            });
+            let cluster: TanzuKubernetesCluster = serde_json::from_value(cluster).unwrap();
+            let latest = latest.map(|(to, state)| {
+                let record = record(to, &json!({"state": state}));
+                Latest { id: record.id().unwrap(), record }
+            });
+            let expected = is_only_asked.then(|| has.to_owned());
+            assert_eq!(only_asked(&cluster, latest.as_ref()), expected, "{has} {asks}");
+        };
+        check(None, "v1", "v2", true);
+        check(None, "v1", "v1", false);
+        check(Some(("v1", "Succeeded")), "v1", "v2", true);
+        check(Some(("v2", "Running")), "v1", "v2", false);
+        check(Some(("v2", "Failed")), "v1", "v2", false);
+        // What it has changed is still to be taken back; and at a hop some workers wait.
+        check(Some(("v2", "Aborted")), "v1", "v2", false);
+        check(Some(("v2", "Succeeded")), "v1", "v2", false);
+        check(Some(("v2", "Aborted")), "v1", "v3", true);
     }
 
     #[test]
