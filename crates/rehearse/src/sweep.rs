@@ -262,12 +262,7 @@ impl Sweep {
 
     /// Runs a plan. A panic is something that must not be, and not the end of the sweep.
     fn run_one(&self, plan: &Plan) -> Result<Run, Broken> {
-        let ran = catch_unwind(AssertUnwindSafe(|| run::run(&self.subject, plan)));
-        match ran {
-            Ok(Ok(run)) => Ok(run),
-            Ok(Err(error)) => Err(Broken { oracle: Oracle::Settling, message: error.to_string() }),
-            Err(panic) => Err(Broken { oracle: Oracle::NoPanic, message: words(panic.as_ref()) }),
-        }
+        caught(|| run::run(&self.subject, plan))
     }
 
     /// What must come of a plan.
@@ -311,8 +306,31 @@ impl Sweep {
     }
 }
 
+/// What comes of something, also where that is a panic.
+fn caught<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Broken> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(ran)) => Ok(ran),
+        Ok(Err(error)) => Err(Broken { oracle: Oracle::Settling, message: error.to_string() }),
+        Err(panic) => Err(Broken { oracle: Oracle::NoPanic, message: words(panic.as_ref()) }),
+    }
+}
+
 /// What somebody said who panicked.
 fn words(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_something_that_is_broken_and_not_the_end_of_the_sweep() {
+        let broken = caught::<()>(|| panic!("number {}", 7)).unwrap_err();
+        assert_eq!(broken.to_string(), "no panic: number 7");
+        let broken = caught::<()>(|| Err(Error::Broken("default/a".parse().unwrap()))).unwrap_err();
+        assert_eq!(broken.oracle, Oracle::Settling);
+        assert_eq!(caught(|| Ok(7)), Ok(7));
+    }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use tokio::time::Instant;
+use windlass_plan::gate::Gates;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::actor::Caller;
 use windlass_sim::fault::{Action, Scenario};
@@ -83,7 +84,8 @@ async fn run_in(world: World, subject: &Subject, plan: &Plan) -> Result<Run, Err
         Some(Edit { at: At::Write(number), action }) => Some((crashes.interrupt(*number), action)),
         _ => None,
     };
-    let settings = Settings { crashes: crashes.clone(), ..Settings::rehearsal(&world) };
+    let gates = Gates::without(&subject.request.without_gates);
+    let settings = Settings { gates, crashes: crashes.clone(), ..Settings::rehearsal(&world) };
     let assembly = Assembly::new(world.clone(), settings);
     let mut edited = None;
     let edits = async {

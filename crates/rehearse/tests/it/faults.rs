@@ -14,16 +14,16 @@ use crate::sweeps;
 
 #[test]
 fn an_upgrade_survives_a_crash_before_any_of_its_writes() {
-    let sweep = sweeps::swept(&start::one_and_one().world, start::update());
-    let tried = sweeps::check(&sweep, "F02", &Pick::all(0));
+    let sweep = sweeps::one_and_one();
+    let tried = sweeps::check(sweep, "F02", &Pick::all(usize::MAX));
     assert_eq!(tried.len(), sweep.reference().writes.len());
 }
 
 #[test]
 fn an_upgrade_survives_two_crashes_in_a_row() {
-    let sweep = sweeps::swept(&start::one_and_one().world, start::update());
+    let sweep = sweeps::one_and_one();
     let pairs = sweep.reference().writes.len() / 3;
-    sweeps::check(&sweep, "F03", &Pick { every: 3, ..Pick::all(pairs) });
+    sweeps::check(sweep, "F03", &Pick { every: 3, ..Pick::all(pairs) });
 }
 
 fn with(faults: Scenario) -> Rehearsal {

@@ -5,6 +5,7 @@ mod report;
 
 use std::num::NonZeroUsize;
 
+use windlass_plan::gate::Gate;
 use windlass_rehearse::rehearsal;
 use windlass_rehearse::sweep::{self, Change, Kind as Trials, NoTrial, Pick, Size, Subject, SubjectError, Tried};
 use windlass_runtime::chance::Seed;
@@ -53,6 +54,9 @@ pub struct Sweep {
     /// Only runs without a fault, with so many seeds: none may be called broken
     #[arg(long, value_name = "N", conflicts_with_all = ["kinds", "trials", "budget"])]
     fault_free: Option<usize>,
+    /// Leave a safety rule out, to see which trials miss it
+    #[arg(long, value_name = "GATE")]
+    without_gate: Vec<Gate>,
     /// Decides everything random; where trials are seeds, the first one
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -81,7 +85,8 @@ fn kinds(word: &str) -> Result<Named, String> {
 impl Sweep {
     /// Makes the cluster, runs the change without a fault, and then the trials, kind by kind.
     pub fn run(self) -> Result<Exit, Failure> {
-        let subject = Subject::make(self.wish, self.size, Seed(self.seed)).map_err(Error::Subject)?;
+        let mut subject = Subject::make(self.wish, self.size, Seed(self.seed)).map_err(Error::Subject)?;
+        subject.request.without_gates.clone_from(&self.without_gate);
         let sweep = sweep::Sweep::new(subject).map_err(Error::Reference)?;
         if let Some(broken) = sweep.reference().broken.first() {
             return Err(Error::Broken(broken.to_string()).into());
@@ -90,7 +95,7 @@ impl Sweep {
             return self.show(&sweep, name);
         }
         let threads = self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
-        let mut report = Report::new(self.wish, self.size, self.seed, sweep.reference());
+        let mut report = Report::new(self.replay(), sweep.reference());
         for (kind, pick) in self.picks(&sweep) {
             let trials = sweep.trials(kind, &pick);
             let (bar, watch) = (progress::bar(&format!("{} {}", kind.id, kind.name), trials.len()), Watch::begin());
@@ -103,6 +108,12 @@ impl Sweep {
             None => output::data(&report.text(threads))?,
         }
         Ok(if report.is_broken() { Exit::OperationFailed } else { Exit::Done })
+    }
+
+    /// The command without the trial.
+    fn replay(&self) -> String {
+        let gates: String = self.without_gate.iter().map(|gate| format!(" --without-gate {gate}")).collect();
+        format!("windlass sweep --wish {} --size {} --seed {}{gates}", self.wish, self.size, self.seed)
     }
 
     /// Which trials of which kinds.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use windlass_rehearse::sweep::{Change, Kind, Reference, Size, Trial, Tried};
+use windlass_rehearse::sweep::{Kind, Reference, Trial, Tried};
 
 use super::figures::Figures;
 use crate::output;
@@ -15,9 +15,8 @@ const TOLD_MAX: usize = 3;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
-    wish: Change,
-    size: Size,
-    seed: u64,
+    /// The command, without the trials.
+    command: String,
     reference: Reference,
     kinds: Vec<Swept>,
 }
@@ -82,8 +81,8 @@ impl Swept {
 
 impl Report {
     /// Nothing was tried yet.
-    pub fn new(wish: Change, size: Size, seed: u64, reference: &Reference) -> Self {
-        Self { wish, size, seed, reference: reference.clone(), kinds: Vec::new() }
+    pub fn new(command: String, reference: &Reference) -> Self {
+        Self { command, reference: reference.clone(), kinds: Vec::new() }
     }
 
     /// Something was tried.
@@ -100,10 +99,7 @@ impl Report {
     pub fn text(&self, threads: usize) -> String {
         let writes = self.reference.writes.len();
         let took = output::took(self.reference.took);
-        let head = format!(
-            "The {} of {} with seed {}: {writes} writes in {took}, {}\n",
-            self.wish, self.size, self.seed, self.reference.verdict
-        );
+        let head = format!("{}: {writes} writes in {took}, {}\n", self.command, self.reference.verdict);
         let header = ["FAULT", "TRIALS", "COUNT", "BIT", "BROKEN", "WRITES COVERED", "SECONDS", "PER CORE-SECOND"];
         let table = output::table(&header, self.kinds.iter().map(|kind| kind.row(writes, threads)));
         let mut lines = vec![head, table, String::new()];
@@ -128,6 +124,6 @@ impl Report {
 
     /// The command that shows a trial again.
     fn replay(&self, trial: &str) -> String {
-        format!("windlass sweep --wish {} --size {} --seed {} --trial {trial}", self.wish, self.size, self.seed)
+        format!("{} --trial {trial}", self.command)
     }
 }
