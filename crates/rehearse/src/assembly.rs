@@ -3,7 +3,7 @@
 //! The World takes the place of the management cluster, of the infrastructure and of all workload clusters. What runs on it is
 //! what runs on a real one: the controllers, the admission webhook, and the upgrader in the pods of its Job.
 
-mod access;
+pub(crate) mod access;
 mod program;
 mod voice;
 mod webhook;
@@ -76,6 +76,7 @@ pub struct Assembly {
 impl Assembly {
     /// Puts Windlass on a World that has none yet: its webhook is added here, and once.
     pub fn new(world: World, settings: Settings) -> Self {
+        settings.crashes.timed_by(&world.settings().clock);
         let assembly = Self { world, settings, traffic: Traffic::default(), metrics: None };
         let process = Crashes::none().process(Caller::Controllers);
         let faults = assembly.world.faults().clone();

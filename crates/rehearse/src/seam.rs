@@ -2,6 +2,7 @@
 
 use std::task::{Context, Poll};
 
+use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use kube::Client;
@@ -30,6 +31,7 @@ impl<S> Seam<S> {
 impl<S, B> Service<Request<Body>> for Seam<S>
 where
     S: Service<Request<Body>, Response = Response<B>, Error: 'static, Future: Send + 'static>,
+    S: Clone + Send + 'static,
     B: Send + 'static,
 {
     type Response = Response<B>;
@@ -43,15 +45,25 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let asked = Asked::of(self.place, &request);
         self.traffic.count(self.process.caller(), &asked);
-        if asked.writes && self.process.crashes_before(&asked.to_string()) {
-            return Box::pin(std::future::pending());
+        if !asked.writes {
+            return Box::pin(self.inner.call(request));
         }
-        let answer = self.inner.call(request);
-        let process = self.process.clone();
+        let (process, number) = (self.process.clone(), self.process.asks());
+        let answer = match process.before(&asked.to_string()) {
+            None => self.inner.call(request).left_future(),
+            Some(wait) => {
+                let mut inner = self.inner.clone();
+                let waits = async move {
+                    wait.await;
+                    inner.call(request).await
+                };
+                waits.right_future()
+            }
+        };
         Box::pin(async move {
             let response = answer.await?;
-            if asked.writes && response.status().is_success() {
-                process.wrote(asked.to_string()).await;
+            if response.status().is_success() {
+                process.wrote(asked.to_string(), Some(number)).await;
             }
             Ok(response)
         })

@@ -1,149 +1,336 @@
-//! An update, crashed once after every write: it must end in the same way, with the same machines ever made (G3).
+//! A wish, broken on purpose in every way that is known: it must end as it does without, or as it is wished for then.
+//!
+//! ```text
+//! Subject ─▶ reference run ─▶ writes ─▶ Kind × write, pair or seed = Trial ─▶ run ─▶ oracles ─▶ Tried
+//! ```
+//!
+//! A trial is a run of its own from the start, with one thing more in it. All trials of a kind are independent of each other,
+//! and are tried on all cores.
+//!
+//! **Invariant**: what a trial is called says what it is. The same subject, seed and name give the same result, on any number of
+//! threads, byte for byte.
 
-use std::collections::BTreeSet;
+mod judge;
+mod kind;
+mod plan;
+mod run;
+mod shape;
+mod subject;
+
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use jiff::SignedDuration;
 use serde::Serialize;
-use windlass_sim::fault::Moment;
-use windlass_sim::world::World;
+use windlass_runtime::chance::Seed;
+use windlass_sim::timeline::Timeline;
 
-use crate::crash::{Crashes, Write};
-use crate::rehearsal::{self, Change, Ended, Error, Rehearsal, Request, Verdict};
-use crate::state::State;
+use crate::crash::Write;
+use crate::rehearsal::{Error, Verdict};
+use judge::Expected;
+use kind::{Course, Each};
+use plan::{Edit, Expect, Plan};
+use run::Run;
 
-/// What became of an update that was crashed once after each of its writes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
+pub use judge::{Broken, Oracle};
+pub use kind::Kind;
+pub use subject::{Change, ChangeError, Size, SizeError, Subject, SubjectError};
+
+/// A subject that was run once without a fault, and can be tried.
 pub struct Sweep {
-    /// The update without a crash.
-    pub reference: Rehearsal,
-    /// How many writes it has.
-    pub writes: u64,
-    /// What became of each crash, in the order of the writes.
-    pub crashes: Vec<Crash>,
+    subject: Subject,
+    reference: Reference,
+    expected: Arc<Expected>,
+    /// What is expected with other seeds, and of other wishes, as it is needed.
+    others: Mutex<BTreeMap<String, Arc<OnceLock<Other>>>>,
 }
 
-/// What became of one crash.
+/// What is expected, or why nothing can be.
+type Other = Result<Arc<Expected>, String>;
+
+/// The run without a fault.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Crash {
-    /// The write after which it was.
-    pub write: Write,
-    /// What became of it.
-    pub outcome: Outcome,
+pub struct Reference {
+    /// How it ended.
+    pub verdict: Verdict,
+    /// How long it took, in its own time.
+    pub took: SignedDuration,
+    /// The writes of Windlass, in order.
+    pub writes: Vec<Write>,
+    /// What is wrong with it. Nothing can be compared with a reference that is broken.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub broken: Vec<Broken>,
 }
 
-/// What became of a crash.
+/// Which trials of a kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pick {
+    /// Of every so many writes or pairs one.
+    pub every: u64,
+    /// The first that is taken, from 0: `every` slices with all offsets are all trials.
+    pub offset: u64,
+    /// No more than so many.
+    pub most: usize,
+    /// The first seed, where trials are seeds.
+    pub from_seed: u64,
+}
+
+impl Pick {
+    /// All that there are; of seeds, of which there is no end, so many.
+    pub fn all(seeds: usize) -> Self {
+        Self { every: 1, offset: 0, most: seeds, from_seed: 1 }
+    }
+}
+
+/// A trial that can be run.
+pub struct Trial {
+    kind: &'static Kind,
+    numbers: Vec<u64>,
+    plan: Plan,
+}
+
+impl Trial {
+    /// What it is called.
+    pub fn name(&self) -> String {
+        self.kind.trial(&self.numbers)
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> &'static Kind {
+        self.kind
+    }
+
+    /// The write that it is about, where it is about one.
+    pub fn write(&self) -> Option<u64> {
+        self.numbers.first().copied().filter(|_| self.kind.each == Each::Write)
+    }
+}
+
+/// There is no trial of that name.
+#[derive(Debug, thiserror::Error)]
+#[error("there is no trial {name:?}: {why}")]
+pub struct NoTrial {
+    name: String,
+    why: String,
+}
+
+/// What became of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "outcome", rename_all = "camelCase")]
-pub enum Outcome {
-    /// The end is the same, and so are the machines ever made.
-    Survived,
-    /// The update ended in another way.
-    EndedOtherwise {
-        /// How.
-        verdict: Verdict,
-    },
-    /// Other machines were made: too many, or not those.
-    OtherMachines {
-        /// Machines that were made and should not have been.
-        extra: Vec<String>,
-        /// Machines that were not made.
-        missing: Vec<String>,
-    },
-    /// An invariant was violated.
-    Violated {
-        /// Which, and how.
-        violations: Vec<String>,
-    },
-    /// The World is not the same in the end.
-    OtherEnd {
-        /// In what it differs.
-        differences: Vec<String>,
-    },
+#[serde(rename_all = "camelCase")]
+pub struct Tried {
+    /// What it is called.
+    pub name: String,
+    /// Its number in the list of faults.
+    pub kind: &'static str,
+    /// The write that it is about, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write: Option<String>,
+    /// What was to go wrong went wrong. A trial that does not bite shows nothing.
+    pub bit: bool,
+    /// How it ended, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Verdict>,
+    /// What is wrong; nothing if it was survived.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub broken: Vec<Broken>,
+    /// What happened, where somebody wants to know.
+    #[serde(skip)]
+    pub timeline: Option<Timeline>,
+}
+
+impl fmt::Display for Tried {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.name)?;
+        if let Some(write) = &self.write {
+            write!(f, " ({write})")?;
+        }
+        match self.broken.as_slice() {
+            [] if self.bit => f.write_str(": survived"),
+            [] => f.write_str(": survived, but nothing went wrong"),
+            broken => broken.iter().try_for_each(|broken| write!(f, "\n    {broken}")),
+        }
+    }
 }
 
 impl Sweep {
-    /// The crashes that were not survived.
-    pub fn failures(&self) -> impl Iterator<Item = &Crash> {
-        self.crashes.iter().filter(|crash| crash.outcome != Outcome::Survived)
+    /// Runs the subject once without a fault.
+    pub fn new(subject: Subject) -> Result<Self, Error> {
+        let ran = run::run(&subject, &Plan::new(Expect::Same))?;
+        let expected = Arc::new(Expected::of(&ran, &subject.request.cluster));
+        let broken = judge::judge_alone(&ran, &[]);
+        let Run { verdict, took, writes, .. } = ran;
+        let reference = Reference { verdict, took, writes, broken };
+        Ok(Self { subject, reference, expected, others: Mutex::default() })
     }
-}
 
-impl fmt::Display for Sweep {
-    /// A line for each crash.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for Crash { write, outcome } in &self.crashes {
-            writeln!(f, "{:>4}  {:<12} {:<90} {outcome}", write.number, write.caller, write.what)?;
+    /// The run without a fault.
+    pub fn reference(&self) -> &Reference {
+        &self.reference
+    }
+
+    /// The trials of a kind. What would be the same again is left out: several writes may share a moment.
+    pub fn trials(&self, kind: &'static Kind, pick: &Pick) -> Vec<Trial> {
+        let course = self.course();
+        let writes = self.reference.writes.len() as u64;
+        let (mut numbers, size) = (kind.numbers(writes, pick.from_seed), |n| usize::try_from(n).unwrap_or(usize::MAX));
+        if kind.each == Each::Seed {
+            numbers = Box::new(numbers.take(pick.most));
+        } else {
+            numbers = Box::new(numbers.skip(size(pick.offset)).step_by(size(pick.every.max(1))));
         }
-        Ok(())
+        let mut trials: Vec<Trial> = Vec::new();
+        for numbers in numbers {
+            let Some(plan) = kind.plan(&course, &numbers) else { continue };
+            if trials.last().is_none_or(|last| last.plan != plan) {
+                trials.push(Trial { kind, numbers, plan });
+            }
+            if trials.len() >= pick.most {
+                break;
+            }
+        }
+        trials
     }
-}
 
-impl fmt::Display for Outcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Survived => f.write_str("survived"),
-            Self::EndedOtherwise { verdict } => write!(f, "{verdict}"),
-            Self::OtherMachines { extra, missing } => write!(f, "extra machines {extra:?}, missing {missing:?}"),
-            Self::Violated { violations } => write!(f, "violated {}", violations.join("; ")),
-            Self::OtherEnd { differences } => write!(f, "another end: {}", differences.join("; ")),
+    /// The trial of a name.
+    pub fn trial(&self, name: &str) -> Result<Trial, NoTrial> {
+        let no_trial = |why: String| NoTrial { name: name.to_owned(), why };
+        let Some((kind, numbers)) = Kind::of_trial(name) else {
+            let names: Vec<&str> = Kind::all().iter().map(|kind| kind.name).collect();
+            return Err(no_trial(format!("a name is one of {}, and a number: crash-after-17", names.join(", "))));
+        };
+        let plan = kind.plan(&self.course(), &numbers);
+        let writes = self.reference.writes.len();
+        let plan = plan.ok_or_else(|| no_trial(format!("there are {writes} writes, and not all can be broken so")))?;
+        Ok(Trial { kind, numbers, plan })
+    }
+
+    /// Runs trials on so many threads. The results are in the order of the trials; `done` is told of each as it is there.
+    pub fn run(&self, trials: &[Trial], threads: usize, done: impl Fn(&Tried) + Sync) -> Vec<Tried> {
+        let next = AtomicUsize::new(0);
+        let results: Vec<OnceLock<Tried>> = trials.iter().map(|_| OnceLock::new()).collect();
+        let work = || {
+            while let Some(index) = Some(next.fetch_add(1, Ordering::Relaxed)).filter(|index| *index < trials.len()) {
+                done(results[index].get_or_init(|| self.try_one(&trials[index], false)));
+            }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..threads.min(trials.len()) {
+                // Where there is no thread to be had, those that there are do all of the work.
+                drop(std::thread::Builder::new().name("sweep".into()).spawn_scoped(scope, work));
+            }
+            work();
+        });
+        results.into_iter().filter_map(OnceLock::into_inner).collect()
+    }
+
+    /// Runs one trial on this thread, and keeps what happened.
+    pub fn show(&self, trial: &Trial) -> Tried {
+        self.try_one(trial, true)
+    }
+
+    fn try_one(&self, trial: &Trial, keeps: bool) -> Tried {
+        let number = trial.write().and_then(|number| usize::try_from(number).ok());
+        let write = number.and_then(|number| self.reference.writes.get(number.checked_sub(1)?));
+        let mut tried = Tried {
+            name: trial.name(),
+            kind: trial.kind.id,
+            write: write.map(|write| format!("{} of the {}", write.what, write.caller)),
+            bit: false,
+            verdict: None,
+            broken: Vec::new(),
+            timeline: None,
+        };
+        match self.run_one(&trial.plan) {
+            Err(broken) => tried.broken.push(broken),
+            Ok(run) => {
+                tried.bit = run.bit;
+                tried.verdict = Some(run.verdict.clone());
+                tried.broken = match self.expected(&trial.plan, &run) {
+                    Ok(expected) => judge::judge(&trial.plan, &expected, &run, &self.subject.request.cluster),
+                    Err(why) => vec![Broken { oracle: Oracle::Settling, message: why }],
+                };
+                tried.timeline = Some(run.timeline).filter(|_| keeps);
+            }
+        }
+        tried
+    }
+
+    /// Runs a plan. A panic is something that must not be, and not the end of the sweep.
+    fn run_one(&self, plan: &Plan) -> Result<Run, Broken> {
+        caught(|| run::run(&self.subject, plan))
+    }
+
+    /// What must come of a plan.
+    fn expected(&self, plan: &Plan, run: &Run) -> Other {
+        let accepted = plan.edit.as_ref().filter(|_| run.edited.as_ref().is_some_and(Result::is_ok));
+        match (plan.expect, accepted, plan.seed) {
+            (Expect::Wished(calm), Some(edit), _) => {
+                let calm = Plan { edit: Some(Edit { at: calm, ..edit.clone() }), ..Plan::new(plan.expect) };
+                self.other(&format!("{:?}", calm.edit), &calm)
+            }
+            (Expect::Same, _, Some(seed)) => {
+                self.other(&format!("seed {}", seed.0), &Plan { seed: Some(seed), ..Plan::new(Expect::Same) })
+            }
+            _ => Ok(Arc::clone(&self.expected)),
         }
     }
+
+    /// What comes of a plan in which nothing goes wrong; run once, whoever asks first.
+    fn other(&self, key: &str, plan: &Plan) -> Other {
+        let other = {
+            let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(others.entry(key.to_owned()).or_default())
+        };
+        let made = || {
+            let run = self.run_one(plan).map_err(|broken| broken.to_string())?;
+            match judge::judge_alone(&run, &[]).first() {
+                None => Ok(Arc::new(Expected::of(&run, &self.subject.request.cluster))),
+                Some(broken) => Err(format!("without a fault, too: {broken}")),
+            }
+        };
+        other.get_or_init(made).clone()
+    }
+
+    fn course(&self) -> Course<'_> {
+        Course { writes: &self.reference.writes, subject: &self.subject }
+    }
+
+    /// What decides everything random, where a trial does not say otherwise.
+    pub fn seed(&self) -> Seed {
+        self.subject.request.seed
+    }
 }
 
-/// Crashes an update once after each write whose number is picked, each time from the same start.
-pub fn sweep(start: &World, request: &Request, mut pick: impl FnMut(u64) -> bool) -> Result<Sweep, Error> {
-    sweep_at(start, request, |number| pick(number).then(|| vec![(number, Moment::After)]))
+/// What comes of something, also where that is a panic.
+fn caught<T>(run: impl FnOnce() -> Result<T, Error>) -> Result<T, Broken> {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(ran)) => Ok(ran),
+        Ok(Err(error)) => Err(Broken { oracle: Oracle::Settling, message: error.to_string() }),
+        Err(panic) => Err(Broken { oracle: Oracle::NoPanic, message: words(panic.as_ref()) }),
+    }
 }
 
-/// Crashes an update at the points that are picked for each of its writes, each time from the same start.
-pub fn sweep_at(
-    start: &World,
-    request: &Request,
-    mut pick: impl FnMut(u64) -> Option<Vec<(u64, Moment)>>,
-) -> Result<Sweep, Error> {
-    let reference = rehearsal::hold(start, request, Crashes::none())?;
-    let end = State::of(&reference.world);
-    let mut swept = Vec::new();
-    for number in 1..=reference.writes.len() as u64 {
-        let Some(points) = pick(number) else { continue };
-        let crashed = rehearsal::hold(start, request, Crashes::at(points))?;
-        // With the same seed the runs are the same until the crash, so this is the write that it was in the reference.
-        let write = crashed.writes.iter().find(|write| write.number == number).cloned();
-        swept.extend(write.map(|write| Crash { write, outcome: compare(&reference, &end, &crashed) }));
-    }
-    Ok(Sweep { writes: reference.writes.len() as u64, reference: reference.rehearsal, crashes: swept })
+/// What somebody said who panicked.
+fn words(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "a panic without words".to_owned())
 }
 
-fn compare(reference: &Ended, end: &State, crashed: &Ended) -> Outcome {
-    let (expected, found) = (&reference.rehearsal, &crashed.rehearsal);
-    if found.verdict != expected.verdict {
-        return Outcome::EndedOtherwise { verdict: found.verdict.clone() };
-    }
-    let (expected_machines, machines) = (created(expected), created(found));
-    if machines != expected_machines {
-        let extra = machines.difference(&expected_machines).cloned().collect();
-        let missing = expected_machines.difference(&machines).cloned().collect();
-        return Outcome::OtherMachines { extra, missing };
-    }
-    if found.violations.len() > expected.violations.len() {
-        let line =
-            |reported: &rehearsal::Reported| format!("{}: {}", reported.violation.id, reported.violation.message);
-        return Outcome::Violated { violations: found.violations.iter().map(line).collect() };
-    }
-    let differences = end.differences(&State::of(&crashed.world));
-    if differences.is_empty() { Outcome::Survived } else { Outcome::OtherEnd { differences } }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// The machines that were ever made, by name. One that was made again is another.
-fn created(rehearsal: &Rehearsal) -> BTreeSet<String> {
-    let mut names = BTreeSet::new();
-    for machine in rehearsal.machines.iter().filter(|machine| machine.change == Change::Created) {
-        let mut name = machine.name.clone();
-        while !names.insert(name.clone()) {
-            name.push_str(" again");
-        }
+    #[test]
+    fn a_panic_is_something_that_is_broken_and_not_the_end_of_the_sweep() {
+        let broken = caught::<()>(|| panic!("number {}", 7)).unwrap_err();
+        assert_eq!(broken.to_string(), "no panic: number 7");
+        let broken = caught::<()>(|| Err(Error::Broken("default/a".parse().unwrap()))).unwrap_err();
+        assert_eq!(broken.oracle, Oracle::Settling);
+        assert_eq!(caught(|| Ok(7)), Ok(7));
     }
-    names
 }

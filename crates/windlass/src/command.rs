@@ -15,6 +15,7 @@ mod retry;
 mod secrets;
 mod snapshot;
 mod status;
+mod sweep;
 mod up;
 mod update;
 mod upgrade;
@@ -38,6 +39,7 @@ pub enum Command {
     Plan(plan::Plan),
     Rehearse(Box<rehearse::Rehearse>),
     Replay(replay::Replay),
+    Sweep(sweep::Sweep),
     Upgrade(upgrade::Upgrade),
     Update(update::Update),
     Logs(logs::Logs),
@@ -66,6 +68,7 @@ impl Command {
             Self::Plan(plan) => plan.run(),
             Self::Rehearse(rehearse) => rehearse.run(),
             Self::Replay(replay) => replay.run(),
+            Self::Sweep(sweep) => sweep.run(),
             Self::Upgrade(upgrade) => upgrade.run(),
             Self::Update(update) => block_on(update.run()),
             Self::Logs(logs) => block_on(logs.run()),

@@ -40,7 +40,8 @@ Exit codes:
     2  plan --detailed-exitcode, secrets: there is something to change; snapshot diff: something has changed
     3  refused, by a rule: the message says which
     4  update: it waits for somebody to agree
-    5  what was begun has failed; rehearse: the goal was not reached
+    5  what was begun has failed; rehearse: the goal was not reached;
+       sweep: something is broken
     6  timed out while waiting; what was begun goes on
     7  what was reviewed is not what would be done any more
   130  interrupted while waiting; what was begun goes on

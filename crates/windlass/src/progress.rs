@@ -113,6 +113,16 @@ impl Board {
     }
 }
 
+/// A bar for what is counted, on a terminal only: in a log it would say nothing that the answer does not say.
+pub fn bar(what: &str, count: usize) -> ProgressBar {
+    let bar = ProgressBar::new(u64::try_from(count).unwrap_or(u64::MAX));
+    if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {pos} of {len} {msg}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what.to_owned());
+    bar
+}
+
 /// The wall clock of whoever watches.
 #[allow(clippy::disallowed_methods, reason = "a log of this process is in the time of its reader")]
 fn now() -> Timestamp {

@@ -16,6 +16,9 @@ use crate::crash::Process;
 use crate::seam::{Seam, Through};
 use crate::traffic::{Place, Traffic};
 
+/// How the removal of a member is told.
+pub(crate) const REMOVAL: &str = "remove member";
+
 /// The workload clusters of a World, for one process.
 pub(super) struct InProcess {
     workloads: workload::Workloads,
@@ -74,8 +77,10 @@ impl Etcd for InProcessEtcd {
     fn remove(&self, id: u64) -> BoxFuture<'_, Result<(), EtcdError>> {
         async move {
             self.answers().await;
+            let what = format!("{REMOVAL} {id:x} of etcd");
+            self.waits(&what).await;
             self.workload.remove_member(id).map_err(error)?;
-            self.process.wrote(format!("remove member {id:x} of etcd")).await;
+            self.process.wrote(what, None).await;
             Ok(())
         }
         .boxed()
@@ -84,8 +89,10 @@ impl Etcd for InProcessEtcd {
     fn move_leader(&self, to: u64) -> BoxFuture<'_, Result<(), EtcdError>> {
         async move {
             self.answers().await;
+            let what = format!("move the leadership of etcd to {to:x}");
+            self.waits(&what).await;
             self.workload.move_leader(to).map_err(error)?;
-            self.process.wrote(format!("move the leadership of etcd to {to:x}")).await;
+            self.process.wrote(what, None).await;
             Ok(())
         }
         .boxed()
@@ -98,6 +105,13 @@ impl InProcessEtcd {
         let delay = self.workload.faults().etcd_delay(self.workload.name());
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
+        }
+    }
+
+    /// Waits for whatever comes before a write; for ever where that is a crash.
+    async fn waits(&self, what: &str) {
+        if let Some(wait) = self.process.before(what) {
+            wait.await;
         }
     }
 }

@@ -2,36 +2,28 @@
 
 use serde_json::json;
 use windlass_rehearse::rehearsal::{Rehearsal, Request, Verdict, rehearse};
-use windlass_rehearse::sweep::{Sweep, sweep_at};
+use windlass_rehearse::sweep::Pick;
 use windlass_sim::actor::Caller;
 use windlass_sim::fault::{
-    Action, EtcdFault, Fault, Loss, MachineFault, Moment, Place, Requests, Scenario, Skew, Span, WatchEnd, When, Whom,
+    Action, EtcdFault, Fault, Loss, MachineFault, Place, Requests, Scenario, Skew, Span, WatchEnd, When, Whom,
 };
 use windlass_sim::timeline::What;
 
 use crate::start::{self, FROM, TO};
-
-fn check(swept: &Sweep) {
-    assert_eq!(swept.reference.verdict, Verdict::Reached { distribution: TO.into() });
-    assert!(!swept.crashes.is_empty());
-    assert_eq!(swept.failures().count(), 0, "of {} writes\n{swept}", swept.writes);
-}
+use crate::sweeps;
 
 #[test]
 fn an_upgrade_survives_a_crash_before_any_of_its_writes() {
-    let start = &start::one_and_one().world;
-    check(&sweep_at(start, &start::update(), |number| Some(vec![(number, Moment::Before)])).unwrap());
+    let sweep = sweeps::one_and_one();
+    let tried = sweeps::check(sweep, "F02", &Pick::all(usize::MAX));
+    assert_eq!(tried.len(), sweep.reference().writes.len());
 }
 
 #[test]
 fn an_upgrade_survives_two_crashes_in_a_row() {
-    let start = &start::one_and_one().world;
-    // After the write, and then before or after the next one, in turns.
-    let points = |number: u64| {
-        let second = if number.is_multiple_of(2) { Moment::Before } else { Moment::After };
-        number.is_multiple_of(3).then(|| vec![(number, Moment::After), (number + 1, second)])
-    };
-    check(&sweep_at(start, &start::update(), points).unwrap());
+    let sweep = sweeps::one_and_one();
+    let pairs = sweep.reference().writes.len() / 3;
+    sweeps::check(sweep, "F03", &Pick { every: 3, ..Pick::all(pairs) });
 }
 
 fn with(faults: Scenario) -> Rehearsal {

@@ -1,12 +1,13 @@
 //! D8: an add-on that fails holds up the control plane, and nothing else.
 
+use super::addons_first::NETWORKS;
 use super::{Findings, Rule};
 use crate::truth::{Cluster, Fact, Role, Topic, Update};
 
 pub(super) const RULE: Rule = Rule {
     id: "D8",
     demands: "While an add-on cannot be applied, no Job and no first machine of an update is created; and the other add-ons of the \
-              release are applied all the same before the update gives up.",
+              release (of several networks, one) are applied all the same before the update gives up.",
     topics: &[Topic::Machines, Topic::Request],
     check,
 };
@@ -27,8 +28,13 @@ fn check(cluster: &Cluster, fact: &Fact, findings: &mut Findings) {
             findings.breach(&**machine, text);
         }
         Fact::UpdateFailed { .. } => {
-            let others = update.addons.iter().filter(|addon| !wish.addon_errors.contains(*addon));
-            for addon in others.filter(|addon| !cluster.workload.has_addon(addon, &update.to_distribution)) {
+            let is_known = |addon: &str| {
+                wish.addon_errors.contains(addon) || cluster.workload.has_addon(addon, &update.to_distribution)
+            };
+            let is_network = |addon: &str| NETWORKS.contains(&addon);
+            let has_network = update.addons.iter().any(|addon| is_network(addon) && is_known(addon));
+            let others = update.addons.iter().filter(|addon| !is_known(addon));
+            for addon in others.filter(|addon| !is_network(addon) || !has_network) {
                 let text = format!("add-on {addon} was not applied, and only these could not be: {failed}");
                 findings.breach(&**addon, text);
             }

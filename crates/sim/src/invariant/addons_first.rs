@@ -12,7 +12,7 @@ pub(super) const RULE: Rule = Rule {
 };
 
 /// The add-ons of which a cluster has one.
-const NETWORKS: [&str; 2] = ["antrea", "calico"];
+pub(super) const NETWORKS: [&str; 2] = ["antrea", "calico"];
 
 fn check(cluster: &Cluster, fact: &Fact, findings: &mut Findings) {
     let machines = || cluster.machines.values();

@@ -1,9 +1,10 @@
 //! Who sees every write: it folds changes into facts, and tells them to the timeline and to the rules.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
-use windlass_apiserver::store::{Change, Observer, Resource};
+use windlass_apiserver::store::{Change, ChangeKind, Observer, Resource};
 
 use super::extremes::{Extremes, Gauges};
 use super::{Event, Machines, Timeline, Turnover, What, lane, sentence, why};
@@ -25,6 +26,8 @@ struct State {
     events: Vec<Event>,
     turnover: Vec<Turned>,
     gauges: Gauges,
+    /// How often each object came and went, by place, resource and name; where somebody wants to know.
+    objects: Option<BTreeMap<String, Turnover>>,
     /// How many events are remembered; all of them without a number.
     events_max: Option<usize>,
     /// Nothing is looked at.
@@ -86,6 +89,16 @@ impl Recorder {
         if let Some(max) = state.events_max {
             forget(&mut state.events, max);
         }
+    }
+
+    /// Counts from now on how often each object comes and goes.
+    pub fn count_objects(&self) {
+        self.state().objects = Some(BTreeMap::new());
+    }
+
+    /// How often each object came and went since somebody wanted to know, by place, resource and name.
+    pub fn objects(&self) -> BTreeMap<String, Turnover> {
+        self.state().objects.clone().unwrap_or_default()
     }
 
     /// How many writes were seen.
@@ -180,6 +193,7 @@ impl State {
     fn take(&mut self, place: &Place, resource: &Resource, change: &Change) {
         self.writes += 1;
         self.began_at.get_or_insert(change.at);
+        self.count(place, resource, change);
         if self.is_blind {
             return;
         }
@@ -190,6 +204,17 @@ impl State {
                 self.gauges.take(&cluster, truth, fact, change.at);
                 self.watch.check(truth, fact, &cluster, change.at, self.writes);
             }
+        }
+    }
+
+    fn count(&mut self, place: &Place, resource: &Resource, change: &Change) {
+        let Some(objects) = self.objects.as_mut().filter(|_| change.kind != ChangeKind::Modified) else { return };
+        let object = format!("{} {resource} {}", place.as_str(), change.object.key);
+        let turnover = objects.entry(object).or_default();
+        match change.kind {
+            ChangeKind::Added => turnover.created += 1,
+            ChangeKind::Deleted => turnover.deleted += 1,
+            ChangeKind::Modified => {}
         }
     }
 

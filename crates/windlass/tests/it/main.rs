@@ -6,4 +6,6 @@ mod kubectl;
 #[cfg(test)]
 mod seed_002;
 #[cfg(test)]
+mod sweep;
+#[cfg(test)]
 mod up;

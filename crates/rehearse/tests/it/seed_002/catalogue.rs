@@ -12,8 +12,8 @@ const ON_RECORD: &str = "#40 #41 #46 #56 #78 #79 #110 #112 #122 #136 #140 #149 #
 const ELSEWHERE: [(&[&str], &str, &str); 16] = [
     (
         &["F1", "#46", "#78", "#79", "(c)"],
-        "rehearse/tests/it/crashes.rs",
-        "the_upgrade_of_three_and_three_survives_a_crash_after_every_fourth_write",
+        "rehearse/tests/it/sweeps.rs",
+        "the_upgrade_of_three_and_three_survives_a_crash_after_a_slice_of_its_writes",
     ),
     (
         &["F4", "#154"],

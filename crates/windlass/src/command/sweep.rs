@@ -1,0 +1,197 @@
+//! `windlass sweep`: a change, broken on purpose in every way that is known, to see whether it ends as it should.
+
+mod figures;
+mod report;
+
+use std::num::NonZeroUsize;
+
+use windlass_plan::gate::Gate;
+use windlass_rehearse::rehearsal;
+use windlass_rehearse::sweep::{self, Change, Kind as Trials, NoTrial, Pick, Size, Subject, SubjectError, Tried};
+use windlass_runtime::chance::Seed;
+
+use crate::error::{Exit, Explained, Failure, Kind};
+use crate::output::{self, Document, Format};
+use crate::progress;
+use figures::Watch;
+use report::{Report, Swept};
+
+/// How many seeds are tried of a kind that has a trial for each, where nobody says how many.
+const SEEDS: usize = 20;
+
+/// Break a change on purpose, at every write and in every way that is known, and see whether it ends as it should
+///
+/// A cluster is made in a simulated world, and changed once without a fault. Then each trial changes it again with one thing more
+/// in it: a crash, a lost answer, a stale watch, a dead machine, somebody who changes their mind. No rule of safety may be broken,
+/// it must end as it does without or as it is wished for then, and nothing may be written when nothing is to be done. No cluster
+/// is read or touched. The same seed and name give the same trial.
+#[derive(clap::Args)]
+pub struct Sweep {
+    /// What is asked of the cluster: upgrade, create, scale, class or delete
+    #[arg(long, value_name = "CHANGE", default_value = "upgrade")]
+    wish: Change,
+    /// How many machines it has: those of the control plane, and workers
+    #[arg(long, value_name = "N+N", default_value = "3+3")]
+    size: Size,
+    /// Only these kinds, by the numbers in docs/faults.md or by the names of their trials: F01,F05,reverted
+    #[arg(long, value_name = "KIND", value_delimiter = ',', value_parser = kinds)]
+    kinds: Vec<Named>,
+    /// Only this trial, and what happened in it
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["kinds", "trials", "budget", "every", "offset", "fault_free"])]
+    trial: Option<String>,
+    /// No more than so many trials of each kind
+    #[arg(long, value_name = "N", conflicts_with = "budget")]
+    trials: Option<usize>,
+    /// So many trials in all: what the writes leave is for pairs of crashes and for seeds
+    #[arg(long, value_name = "N")]
+    budget: Option<usize>,
+    /// Of every so many trials of a kind only one
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
+    every: u64,
+    /// Which one of them, from 0: all of them together are all trials
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    offset: u64,
+    /// Only runs without a fault, with so many seeds: none may be called broken
+    #[arg(long, value_name = "N", conflicts_with_all = ["kinds", "trials", "budget"])]
+    fault_free: Option<usize>,
+    /// Leave a safety rule out, to see which trials miss it
+    #[arg(long, value_name = "GATE")]
+    without_gate: Vec<Gate>,
+    /// Decides everything random; where trials are seeds, the first one
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// On so many threads; on all cores otherwise
+    #[arg(long, value_name = "N")]
+    threads: Option<NonZeroUsize>,
+    /// Write it as a document instead, for scripts: without times, so that the same sweep is the same document
+    #[arg(short, long, value_name = "FORMAT")]
+    output: Option<Format>,
+}
+
+/// Kinds of one number or name.
+#[derive(Clone)]
+struct Named(Vec<&'static Trials>);
+
+fn kinds(word: &str) -> Result<Named, String> {
+    let found = Trials::called(word);
+    if found.is_empty() {
+        let mut known: Vec<&str> = Trials::all().into_iter().flat_map(|kind| [kind.id, kind.name]).collect();
+        known.dedup();
+        return Err(format!("there are no such trials: known are {}", known.join(", ")));
+    }
+    Ok(Named(found))
+}
+
+impl Sweep {
+    /// Makes the cluster, runs the change without a fault, and then the trials, kind by kind.
+    pub fn run(self) -> Result<Exit, Failure> {
+        let mut subject = Subject::make(self.wish, self.size, Seed(self.seed)).map_err(Error::Subject)?;
+        subject.request.without_gates.clone_from(&self.without_gate);
+        let sweep = sweep::Sweep::new(subject).map_err(Error::Reference)?;
+        if let Some(broken) = sweep.reference().broken.first() {
+            return Err(Error::Broken(broken.to_string()).into());
+        }
+        if let Some(name) = &self.trial {
+            return self.show(&sweep, name);
+        }
+        let threads = self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
+        let mut report = Report::new(self.replay(), sweep.reference());
+        for (kind, pick) in self.picks(&sweep) {
+            let trials = sweep.trials(kind, &pick);
+            let (bar, watch) = (progress::bar(&format!("{} {}", kind.id, kind.name), trials.len()), Watch::begin());
+            let tried = sweep.run(&trials, threads, |_| bar.inc(1));
+            bar.finish_and_clear();
+            report.add(Swept::new(kind, tried, &trials, watch.read()));
+        }
+        match self.output {
+            Some(format) => output::document(format, &Document::new("SweepReport", &report))?,
+            None => output::data(&report.text(threads))?,
+        }
+        Ok(if report.is_broken() { Exit::OperationFailed } else { Exit::Done })
+    }
+
+    /// The command without the trial.
+    fn replay(&self) -> String {
+        let gates: String = self.without_gate.iter().map(|gate| format!(" --without-gate {gate}")).collect();
+        format!("windlass sweep --wish {} --size {} --seed {}{gates}", self.wish, self.size, self.seed)
+    }
+
+    /// Which trials of which kinds.
+    fn picks(&self, sweep: &sweep::Sweep) -> Vec<(&'static Trials, Pick)> {
+        let Self { every, offset, .. } = *self;
+        if let Some(seeds) = self.fault_free {
+            let pick = Pick { every, offset, most: seeds, from_seed: self.seed };
+            return Trials::called("F00").into_iter().map(|kind| (kind, pick)).collect();
+        }
+        let mut kinds: Vec<&'static Trials> = self.kinds.iter().flat_map(|named| named.0.iter().copied()).collect();
+        if kinds.is_empty() {
+            // Those that nothing goes wrong in are for whoever asks for them.
+            kinds = Trials::all().into_iter().filter(|kind| kind.id != "F00").collect();
+        }
+        let writes = sweep.reference().writes.len();
+        let at_writes = kinds.iter().filter(|kind| kind.is_at_writes()).count();
+        let others = kinds.len() - at_writes;
+        let left = self.budget.map(|budget| budget.saturating_sub(at_writes * writes) / others.max(1));
+        let most = |kind: &Trials| match (self.trials, self.budget) {
+            (Some(most), _) => most,
+            (None, Some(budget)) if kind.is_at_writes() => budget / at_writes.max(1),
+            (None, Some(_)) => left.unwrap_or_default(),
+            (None, None) if kind.is_at_writes() => usize::MAX,
+            // As many pairs as there are writes: each with the next one.
+            (None, None) => {
+                if kind.is_of_seeds() {
+                    SEEDS
+                } else {
+                    writes
+                }
+            }
+        };
+        let pick = |kind: &'static Trials| (kind, Pick { every, offset, most: most(kind), from_seed: self.seed });
+        kinds.into_iter().map(pick).collect()
+    }
+
+    /// One trial, with what happened in it.
+    fn show(&self, sweep: &sweep::Sweep, name: &str) -> Result<Exit, Failure> {
+        let tried: Tried = sweep.show(&sweep.trial(name).map_err(Error::NoTrial)?);
+        let is_broken = !tried.broken.is_empty();
+        match self.output {
+            Some(format) => output::document(format, &Document::new("SweepTrial", &tried))?,
+            None => {
+                let timeline = tried.timeline.as_ref().map(|timeline| timeline.text()).unwrap_or_default();
+                output::data(&format!("{timeline}\n{tried}"))?;
+            }
+        }
+        Ok(if is_broken { Exit::OperationFailed } else { Exit::Done })
+    }
+}
+
+/// There was no sweep.
+#[derive(Debug, thiserror::Error)]
+enum Error {
+    #[error("cannot make the cluster to sweep")]
+    Subject(#[source] SubjectError),
+    #[error("cannot run the change without a fault")]
+    Reference(#[source] rehearsal::Error),
+    #[error("the change is broken without a fault: {0}")]
+    Broken(String),
+    #[error("--trial")]
+    NoTrial(#[source] NoTrial),
+}
+
+impl Explained for Error {
+    fn kind(&self) -> Kind {
+        match self {
+            Self::NoTrial(_) => Kind::User,
+            Self::Subject(_) | Self::Reference(_) | Self::Broken(_) => Kind::Internal,
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            Self::NoTrial(_) => "windlass sweep --kinds F01 --trials 1, which names one".to_owned(),
+            Self::Subject(_) | Self::Reference(_) | Self::Broken(_) => {
+                "the same again with another --seed, and a report of this".to_owned()
+            }
+        })
+    }
+}
