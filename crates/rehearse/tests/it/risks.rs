@@ -295,6 +295,11 @@ fn what_is_not_well_is_held_or_has_failed_is_read_from_both_sides() {
     check(etcd, RiskId::SkewEtcd, Blocks, &["v3.1.2"]);
     let paused = |snapshot: &mut Snapshot| first(&mut snapshot.management, "Cluster")["spec"]["paused"] = json!(true);
     check(paused, RiskId::Hold, Blocks, &["Cluster default/my-tkc", "spec.paused", "patch cluster"]);
+    let wish = |snapshot: &mut Snapshot| {
+        let own = first(&mut snapshot.management, "TanzuKubernetesCluster");
+        own["metadata"]["annotations"]["cluster.x-k8s.io/paused"] = json!("");
+    };
+    check(wish, RiskId::Hold, Blocks, &["TanzuKubernetesCluster default/my-tkc", "cluster.x-k8s.io/paused-"]);
     let pool = |snapshot: &mut Snapshot| {
         first(&mut snapshot.management, "MachineDeployment")["spec"]["paused"] = json!(true);
     };
