@@ -347,6 +347,46 @@ fn what_is_not_well_is_held_or_has_failed_is_read_from_both_sides() {
         }
     };
     check(addresses, RiskId::IpPool, Blocks, &["InClusterIPPool default/machines", "2 of 2"]);
+    let ranges = |snapshot: &mut Snapshot| {
+        let own = first(&mut snapshot.management, "TanzuKubernetesCluster");
+        own["spec"]["settings"]["network"]["pods"]["cidrBlocks"] = json!(["192.0.2.0/23"]);
+        for node in workload(snapshot).iter_mut().filter(|object| object["kind"] == "Node") {
+            node["spec"]["podCIDR"] = json!("192.0.2.0/24");
+        }
+    };
+    check(ranges, RiskId::IpPool, Blocks, &["2 of 2 ranges of pods (a /24 for each node, of a /23)"]);
+}
+
+#[test]
+fn what_later_minors_take_away_is_read_from_objects_that_are_not_our_own() {
+    let mut snapshot = WELL.clone();
+    let terms = json!([{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]);
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+        {"nodeSelectorTerms": terms}}});
+    let master = "node-role.kubernetes.io/master";
+    let pod = json!({"nodeSelector": {master: ""}, "affinity": affinity, "tolerations": [{"key": master}]});
+    let agent = json!({"kind": "DaemonSet", "metadata": {"namespace": "web", "name": "agent"},
+        "spec": {"template": {"spec": pod}}});
+    let mut both = agent.clone();
+    both["metadata"]["name"] = json!("both");
+    both["spec"]["template"]["spec"] =
+        json!({"tolerations": [{"key": master}, {"key": "node-role.kubernetes.io/control-plane"}]});
+    let policy = |name: &str, labels: Value| {
+        json!({"apiVersion": "policy/v1beta1", "kind": "PodSecurityPolicy",
+            "metadata": {"name": name, "labels": labels}})
+    };
+    let policies = [policy("theirs", json!({})), policy("ours", json!({"windlass.dev/addon": "defaultpsp"}))];
+    workload(&mut snapshot).extend([agent, both]);
+    workload(&mut snapshot).extend(policies);
+    let evidence = evidence(&snapshot, &cluster_name(), &upgrade());
+    let selections = evidence.selections.read().unwrap();
+    let selections: Vec<(&str, &str, bool)> =
+        selections.iter().map(|it| (it.object.as_str(), it.key.as_str(), it.tolerates)).collect();
+    let agent = "DaemonSet web/agent";
+    assert_eq!(selections, [(agent, master, false), (agent, "disk", false), (agent, master, true)]);
+    let objects: Vec<&str> = evidence.objects.read().unwrap().iter().map(|it| it.object.as_str()).collect();
+    // The World's own are of the add-on for it.
+    assert_eq!(objects, ["PodSecurityPolicy theirs"]);
 }
 
 #[test]
