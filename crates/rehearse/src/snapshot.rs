@@ -3,10 +3,12 @@
 //! Only reads are made. What is secret is replaced by stand-ins as it arrives. A snapshot is kept as a folder of files that
 //! people can read.
 
+mod diff;
 mod folder;
 mod kinds;
 mod redact;
 mod restore;
+mod summary;
 mod take;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +20,10 @@ use windlass_api::name::NamespacedName;
 use windlass_api::version::KubernetesVersion;
 use windlass_sim::workload::Alarm;
 
+pub use diff::{Change, Changed, Field, SnapshotDiff};
 pub use folder::{LoadError, SaveError};
 pub use restore::RestoreError;
+pub use summary::{ClusterSummary, SnapshotSummary};
 pub use take::{TakeError, take};
 
 /// What was read.

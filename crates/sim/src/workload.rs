@@ -60,6 +60,7 @@ use etcd::Etcd;
 pub use instance::Instance;
 use record::{Machine, Stage};
 pub(crate) use seen::suffix;
+pub use seen::template_hash;
 use witness::{Listeners, Witness};
 
 pub use adopt::Seen;

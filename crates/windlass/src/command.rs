@@ -12,6 +12,7 @@ mod rehearse;
 mod release;
 mod retry;
 mod secrets;
+mod snapshot;
 mod status;
 mod up;
 mod update;
@@ -44,6 +45,8 @@ pub enum Command {
     Release(release::Release),
     #[command(subcommand)]
     Secrets(secrets::Secrets),
+    #[command(subcommand)]
+    Snapshot(snapshot::Snapshot),
     ControlPlane(control_plane::ControlPlane),
 }
 
@@ -67,6 +70,7 @@ impl Command {
             Self::Abort(abort) => block_on(abort.run()),
             Self::Release(release) => block_on(release.run()),
             Self::Secrets(secrets) => block_on(secrets.run()),
+            Self::Snapshot(snapshot) => snapshot.run(),
             Self::ControlPlane(control_plane) => block_on(control_plane.run()),
         }
     }

@@ -37,7 +37,7 @@ pub const EXIT_CODES: &str = "\
 Exit codes:
     0  done, or there was nothing to do; `up`: ended by SIGINT or SIGTERM
     1  failed, or wrong usage
-    2  plan --detailed-exitcode, secrets: there is something to change
+    2  plan --detailed-exitcode, secrets: there is something to change; snapshot diff: something has changed
     3  refused, by a rule: the message says which
     4  update: it waits for somebody to agree
     5  what was begun has failed; rehearse: the goal was not reached

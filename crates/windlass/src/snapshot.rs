@@ -26,7 +26,7 @@ pub async fn read(management: &Management) -> Result<Snapshot, Error> {
         snapshot.taken_at = snapshot.taken_at.max(newest);
     }
     for gap in &snapshot.gaps {
-        output::warning(&format!("{} could not be read: {}", gap.what, gap.why));
+        output::warning(&format!("{} could not be read: {}\n  way out: {}", gap.what, gap.why, gap.way_out));
     }
     Ok(snapshot)
 }
@@ -39,8 +39,9 @@ fn newest(object: &Value) -> Option<Timestamp> {
     changed.chain(created).filter_map(|text| text.parse().ok()).max()
 }
 
+/// The time here.
 #[allow(clippy::disallowed_methods, reason = "the binary is where real time is injected")]
-fn wall_now() -> Timestamp {
+pub fn wall_now() -> Timestamp {
     Timestamp::now()
 }
 
@@ -71,7 +72,12 @@ impl Etcd for EtcdPods {
             let pods: Api<Pod> = Api::namespaced(self.0.clone(), "kube-system");
             let listed = pods.list(&ListParams::default().labels("component=etcd")).await;
             let listed = listed.map_err(|error| EtcdError(error.to_string()))?;
-            Ok((1..).zip(&listed.items).map(|(id, pod)| member(id, pod)).collect())
+            let mut members: Vec<Member> = (1..).zip(&listed.items).map(|(id, pod)| member(id, pod)).collect();
+            // Pods do not say who leads: somebody does who is well.
+            if let Some(first) = members.iter_mut().find(|member| member.healthy) {
+                first.leader = true;
+            }
+            Ok(members)
         })
     }
 
@@ -92,7 +98,7 @@ fn member(id: u64, pod: &Pod) -> Member {
     let image = containers.iter().find_map(|container| container.image.as_deref());
     let version = image.and_then(|image| image.rsplit_once(':')).and_then(|(_, tag)| tag.parse().ok());
     let name = node.unwrap_or_else(|| pod.name_any());
-    Member { id, name, learner: false, healthy, leader: id == 1, version, alarms: BTreeSet::new() }
+    Member { id, name, learner: false, healthy, leader: false, version, alarms: BTreeSet::new() }
 }
 
 /// There is nothing to start from.
@@ -109,5 +115,29 @@ impl Explained for Error {
 
     fn hint(&self) -> Option<String> {
         Some("windlass get clusters, which shows whether the management cluster answers".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_member_whose_pod_is_not_ready_does_not_answer() {
+        let pod = |ready: &str| {
+            let conditions = json!([{"type": "Ready", "status": ready}]);
+            let pod = json!({"metadata": {"name": "etcd-a"}, "status": {"conditions": conditions},
+                "spec": {"nodeName": "a", "containers": [{"name": "etcd", "image": "r/etcd:v3.4.3_vmware.5"}]}});
+            serde_json::from_value::<Pod>(pod).unwrap()
+        };
+        let check = |ready, healthy| {
+            let member = member(1, &pod(ready));
+            assert_eq!((member.name.as_str(), member.healthy, member.leader), ("a", healthy, false));
+            assert_eq!(member.version.map(|version| version.to_string()).as_deref(), Some("v3.4.3+vmware.5"));
+        };
+        check("True", true);
+        check("False", false);
     }
 }

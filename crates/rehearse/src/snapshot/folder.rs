@@ -72,6 +72,12 @@ impl Snapshot {
         place::replace(dir, &self.files()?)
     }
 
+    /// Whether a snapshot can be written there: a folder that is not there yet, is empty, or is a snapshot. For whoever wants
+    /// to know before they read the clusters.
+    pub fn may_save(dir: &Path) -> Result<(), SaveError> {
+        place::vacant(dir).map(drop)
+    }
+
     /// The files by their paths in the folder.
     fn files(&self) -> Result<BTreeMap<PathBuf, Vec<u8>>, SaveError> {
         let workloads = self.workloads.iter().map(|(cluster, workload)| WorkloadHead {
@@ -147,13 +153,11 @@ fn head(dir: &Path) -> Result<Head, LoadError> {
     if value["format"] != FORMAT {
         return Err(LoadError::Format { file, found: value["format"].clone() });
     }
-    match value["version"].as_u64() {
-        Some(VERSION) => serde_json::from_str(&text).map_err(decode),
-        _ => {
-            let taken_by = value["takenBy"].as_str().unwrap_or("another program").to_owned();
-            Err(LoadError::Version { file, found: value["version"].clone(), taken_by })
-        }
+    if value["version"] != VERSION {
+        let taken_by = value["takenBy"].as_str().unwrap_or("another program").to_owned();
+        return Err(LoadError::Version { file, found: value["version"].clone(), taken_by });
     }
+    serde_json::from_str(&text).map_err(decode)
 }
 
 /// The objects of a file, of which there must be as many as were written.

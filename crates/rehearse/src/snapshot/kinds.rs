@@ -169,8 +169,9 @@ impl Row {
         (self.kind == "ConfigMap").then_some(label::KEPT_RELEASE.name)
     }
 
-    fn is_restored(&self, group: &str, kind: &str) -> bool {
-        self.use_ == Use::Restored && (self.group, self.kind) == (group, kind)
+    fn is_restored(&self, api_version: &str, kind: &str) -> bool {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        self.use_ == Use::Restored && (self.group, self.version, self.kind) == (group, version, kind)
     }
 }
 
@@ -191,8 +192,8 @@ pub(super) fn workload() -> &'static [Row] {
 
 /// Whether an object is only kept: no World has its kind, or none may act on it.
 pub(super) fn is_only_data(rows: &[Row], object: &Value) -> bool {
-    let [group, kind, ..] = super::place(object);
-    !rows.iter().any(|row| row.is_restored(group, kind))
+    let [api_version, kind] = ["apiVersion", "kind"].map(|field| object[field].as_str().unwrap_or_default());
+    !rows.iter().any(|row| row.is_restored(api_version, kind))
 }
 
 /// The objects that are only kept.

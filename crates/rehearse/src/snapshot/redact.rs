@@ -39,7 +39,11 @@ impl Redactor {
             self.named(annotations, "annotation");
         }
         match object["kind"].as_str() {
-            Some("Secret") => self.secret(object),
+            // Stand-ins are all there is to look through in its data.
+            Some("Secret") => {
+                self.secret(object);
+                return object.get_mut("metadata").into_iter().for_each(|metadata| self.walk(metadata));
+            }
             Some("ConfigMap") => self.config_map(object),
             _ => {}
         }
@@ -103,7 +107,7 @@ impl Redactor {
             stand_in
         } else if value.starts_with("-----BEGIN ") {
             format!("-----BEGIN STAND-IN-----\n{stand_in}\n-----END STAND-IN-----\n")
-        } else if key.ends_with(".yaml") || key.ends_with(".yml") {
+        } else if key.rsplit_once('.').is_some_and(|(_, end)| ["yaml", "yml"].contains(&end)) {
             format!("# {stand_in}\n{{}}\n")
         } else {
             stand_in
@@ -158,7 +162,9 @@ impl Redactor {
             Value::Object(fields) => self.fields(fields),
             Value::Array(elements) => {
                 self.arguments(elements);
-                elements.iter_mut().for_each(|element| self.walk(element));
+                for element in elements {
+                    self.walk(element);
+                }
             }
             Value::String(text) => {
                 if let Some(clean) = sign::scrub(text, |what, secret| self.stand_in(what, secret)) {

@@ -1,5 +1,7 @@
 //! Makes a World of a snapshot.
 
+mod revision;
+
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -38,7 +40,9 @@ impl Snapshot {
             if snapshot.objects.iter().any(|object| object["kind"] == "PodSecurityPolicy") {
                 workload.serve_security_policies();
             }
-            put_all(workload.server(), kinds::workload(), &snapshot.objects);
+            let mut objects = snapshot.objects.clone();
+            revision::align(&mut objects);
+            put_all(workload.server(), kinds::workload(), &objects);
             workload.adopt(&snapshot.members.iter().map(seen).collect::<Vec<_>>());
         }
         Ok(world)
@@ -67,9 +71,10 @@ fn put_all(server: &ApiServer, rows: &[kinds::Row], objects: &[Value]) {
         let (api_version, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let key = Key::new(&text(&object["metadata"]["namespace"]), &text(&object["metadata"]["name"]));
-        match registry.find_kind(group, version, &kind) {
-            Some(found) => put(server.store(), &store_name(&found.plural, &found.group), &key, object.clone(), server),
-            None => tracing::debug!(kind, api_version, object = %key, "a World does not serve this kind"),
+        if let Some(found) = registry.find_kind(group, version, &kind) {
+            put(server.store(), &store_name(&found.plural, &found.group), &key, object.clone(), server);
+        } else {
+            tracing::debug!(kind, api_version, object = %key, "a World does not serve this kind");
         }
     }
 }

@@ -273,7 +273,7 @@ fn what_others_run_in_the_cluster_is_read_and_never_called() {
 }
 
 #[test]
-fn what_is_not_well_is_held_or_has_failed_is_read_from_both_sides() {
+fn what_is_not_well_is_read_from_both_sides() {
     use Severity::{Blocks, Info, Risky};
     let node = |snapshot: &mut Snapshot| {
         let masters = workload(snapshot).iter_mut().filter(|object| object["kind"] == "Node");
@@ -293,6 +293,23 @@ fn what_is_not_well_is_held_or_has_failed_is_read_from_both_sides() {
         members[0].version = Some("3.1.2".parse().unwrap());
     };
     check(etcd, RiskId::SkewEtcd, Blocks, &["v3.1.2"]);
+    let expires = |date: &'static str| {
+        move |snapshot: &mut Snapshot| {
+            let machine = first(&mut snapshot.management, "Machine");
+            machine["metadata"]["annotations"]["machine.cluster.x-k8s.io/certificates-expiry"] = json!(date);
+        }
+    };
+    check(expires("2026-01-12T00:00:00Z"), RiskId::CertExpiring, Info, &["in 10 days"]);
+    check(expires("2026-01-01T00:00:00Z"), RiskId::CertExpiring, Blocks, &["expired 1 day ago"]);
+    let lost = |snapshot: &mut Snapshot| {
+        snapshot.management.retain(|object| object["metadata"]["name"] != "my-tkc-etcd");
+    };
+    check(lost, RiskId::SecretOwner, Blocks, &["Secret default/my-tkc-etcd", "windlass secrets recover my-tkc"]);
+}
+
+#[test]
+fn who_has_a_say_in_the_cluster_is_read_from_its_objects() {
+    use Severity::{Blocks, Risky};
     let paused = |snapshot: &mut Snapshot| first(&mut snapshot.management, "Cluster")["spec"]["paused"] = json!(true);
     check(paused, RiskId::Hold, Blocks, &["Cluster default/my-tkc", "spec.paused", "patch cluster"]);
     let wish = |snapshot: &mut Snapshot| {
@@ -309,18 +326,6 @@ fn what_is_not_well_is_held_or_has_failed_is_read_from_both_sides() {
         machine["metadata"]["annotations"]["pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"] = json!("");
     };
     check(hook, RiskId::Hold, Risky, &["pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"]);
-    let expires = |date: &'static str| {
-        move |snapshot: &mut Snapshot| {
-            let machine = first(&mut snapshot.management, "Machine");
-            machine["metadata"]["annotations"]["machine.cluster.x-k8s.io/certificates-expiry"] = json!(date);
-        }
-    };
-    check(expires("2026-01-12T00:00:00Z"), RiskId::CertExpiring, Info, &["in 10 days"]);
-    check(expires("2026-01-01T00:00:00Z"), RiskId::CertExpiring, Blocks, &["expired 1 day ago"]);
-    let lost = |snapshot: &mut Snapshot| {
-        snapshot.management.retain(|object| object["metadata"]["name"] != "my-tkc-etcd");
-    };
-    check(lost, RiskId::SecretOwner, Blocks, &["Secret default/my-tkc-etcd", "windlass secrets recover my-tkc"]);
     let record = |state: &'static str, to: &'static str| {
         move |snapshot: &mut Snapshot| {
             snapshot.management.push(json!({"kind": "ClusterUpdate",
@@ -340,6 +345,11 @@ fn what_is_not_well_is_held_or_has_failed_is_read_from_both_sides() {
     check(kept, RiskId::GitopsDrift, Risky, &["the Application fleet of Argo CD"]);
     check(kept, RiskId::PkgUnmanaged, Risky, &["calico (cni)"]);
     check(kept, RiskId::PkgIncompatible, Blocks, &["cilium", "calico"]);
+}
+
+#[test]
+fn addresses_are_read_from_pools_and_from_nodes() {
+    use Severity::Blocks;
     let addresses = |snapshot: &mut Snapshot| {
         for kind in ["InClusterIPPool", "GlobalInClusterIPPool"] {
             snapshot.management.push(json!({"kind": kind, "metadata": {"namespace": "default", "name": "machines"},

@@ -114,8 +114,17 @@ pub(super) struct Template(pub(super) Box<RawValue>);
 impl Template {
     /// The same for equal templates, in any World.
     pub(super) fn hash(&self) -> String {
-        suffix(Seed(0).stream(self.0.get()).u64(), 10)
+        hash(self.0.get())
     }
+}
+
+fn hash(template: &str) -> String {
+    suffix(Seed(0).stream(template).u64(), 10)
+}
+
+/// By what the pods of a template of pods are known in any World.
+pub fn template_hash(template: &serde_json::Value) -> String {
+    hash(&template.to_string())
 }
 
 /// Characters for a name, from the alphabet that Kubernetes uses for that.

@@ -20,7 +20,7 @@ use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use windlass_api::name::{NamespacedName, NodeName};
 use windlass_apiserver::store::Range;
-use windlass_sim::workload::{Begins, Boot, Capacity, Workload};
+use windlass_sim::workload::{Alarm, Begins, Boot, Capacity, Member, Seen, Workload};
 use windlass_sim::world::World;
 
 use crate::world::{in_world, minutes};
@@ -297,24 +297,29 @@ fn whoever_waits_for_nodes_is_told_of_those_of_later_clusters_too() {
     });
 }
 
+/// A node as another API server had it, of the control plane or not, ready or not.
+async fn register(client: &Client, name: &str, control_plane: bool, ready: &str) {
+    let labels = if control_plane { json!({"node-role.kubernetes.io/master": ""}) } else { json!({}) };
+    let node = json!({
+        "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
+        "spec": {"providerID": format!("vsphere://{name}")},
+        "status": {"conditions": [{"type": "Ready", "status": ready}], "nodeInfo": {
+            "architecture": "", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "", "kubeProxyVersion": "",
+            "kubeletVersion": VERSION, "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": "",
+        }},
+    });
+    let node: Node = serde_json::from_value(node).unwrap();
+    Api::<Node>::all(client.clone()).create(&PostParams::default(), &node).await.unwrap();
+}
+
 #[test]
 fn a_cluster_made_from_nodes_alone_has_their_machines_and_members() {
     in_world(|world| async move {
         let workload = world.workloads().ensure(&cluster());
         let server = workload.server();
         let direct = Client::new(server.clone(), "default");
-        for (name, labels) in [("cp-0", json!({"node-role.kubernetes.io/master": ""})), ("w-0", json!({}))] {
-            let node = json!({
-                "apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels},
-                "spec": {"providerID": format!("vsphere://{name}")},
-                "status": {"nodeInfo": {
-                    "architecture": "", "bootID": "", "containerRuntimeVersion": "", "kernelVersion": "", "kubeProxyVersion": "",
-                    "kubeletVersion": VERSION, "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": "",
-                }},
-            });
-            let node: Node = serde_json::from_value(node).unwrap();
-            Api::<Node>::all(direct.clone()).create(&PostParams::default(), &node).await.unwrap();
-        }
+        register(&direct, "cp-0", true, "True").await;
+        register(&direct, "w-0", false, "True").await;
         assert!(!workload.answers());
         workload.adopt(&[]);
         assert!(answers(&workload.client()).await);
@@ -324,5 +329,51 @@ fn a_cluster_made_from_nodes_alone_has_their_machines_and_members() {
         let revision = server.store().revision();
         workload.adopt(&[]);
         assert_eq!(server.store().revision(), revision, "once is enough");
+    });
+}
+
+#[test]
+fn members_that_were_seen_are_as_they_were_seen() {
+    let seen = |name: &str, healthy, learner, alarms: &[Alarm]| Seen {
+        member: Member { id: 7, name: name.to_owned(), learner, healthy, leader: name == "cp-2", version: None },
+        alarms: alarms.iter().copied().collect(),
+    };
+    let ids = |seen: Vec<Seen>| -> Vec<Seen> {
+        let id = |(id, seen): (u64, Seen)| Seen { member: Member { id, ..seen.member }, ..seen };
+        (1..).zip(seen).map(id).collect()
+    };
+    in_world(|world| async move {
+        let workload = world.workloads().ensure(&cluster());
+        let direct = Client::new(workload.server().clone(), "default");
+        for (name, ready) in [("cp-0", "True"), ("cp-1", "Unknown"), ("cp-2", "True"), ("cp-3", "Unknown")] {
+            register(&direct, name, true, ready).await;
+        }
+        let all = ids(vec![
+            seen("cp-0", false, false, &[]),
+            seen("cp-1", false, false, &[]),
+            seen("cp-2", true, false, &[Alarm::Corrupt]),
+            seen("cp-3", true, false, &[]),
+        ]);
+        // Of four voters two answer: that is no quorum, and an API that was read had one.
+        workload.adopt(&all);
+        assert!(workload.members().unwrap().iter().all(|member| member.healthy));
+        assert_eq!(workload.alarms().keys().collect::<Vec<_>>(), [&3]);
+    });
+    in_world(|world| async move {
+        let workload = world.workloads().ensure(&cluster());
+        let direct = Client::new(workload.server().clone(), "default");
+        for (name, ready) in [("cp-0", "True"), ("cp-1", "Unknown"), ("cp-2", "True"), ("cp-3", "Unknown")] {
+            register(&direct, name, true, ready).await;
+        }
+        let all = ids(vec![
+            seen("cp-0", false, false, &[]),
+            seen("cp-2", true, false, &[]),
+            seen("cp-3", true, false, &[]),
+            seen("", false, true, &[]),
+        ]);
+        workload.adopt(&all);
+        assert_eq!(workload.members().unwrap(), all.into_iter().map(|seen| seen.member).collect::<Vec<_>>());
+        let running: Vec<String> = workload.running().keys().map(ToString::to_string).collect();
+        assert_eq!(running, ["cp-0", "cp-2", "cp-3"], "whose member answers is on, whose kubelet is silent is off");
     });
 }

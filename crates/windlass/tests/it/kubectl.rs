@@ -91,6 +91,7 @@ topics![
     secrets["--speed", "600"],
     seed_002["--speed", "600", "--scenario", LATE_ROLE],
     server_side_apply,
+    snapshot["--speed", "600"],
     update["--speed", "600", "--node-registration", "imagePullPolicy=Always"],
     upgrade["--speed", "600", "--metrics"],
     wait,

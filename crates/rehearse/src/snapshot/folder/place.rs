@@ -22,7 +22,7 @@ pub(super) fn replace(dir: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<
 }
 
 /// Whether there is a folder that may be replaced: one that is empty, or a snapshot and nothing else.
-fn vacant(dir: &Path) -> Result<bool, SaveError> {
+pub(super) fn vacant(dir: &Path) -> Result<bool, SaveError> {
     let occupied = |found: String| SaveError::Occupied { dir: dir.to_owned(), found };
     let entries = match fs::read_dir(dir) {
         Ok(entries) => entries,
@@ -36,7 +36,7 @@ fn vacant(dir: &Path) -> Result<bool, SaveError> {
     names.sort();
     let is_ours = |name: &&OsString| [HEAD, MANAGEMENT, WORKLOADS].iter().any(|ours| name.as_os_str() == *ours);
     if let Some(other) = names.iter().find(|name| !is_ours(name)) {
-        return Err(occupied(format!("{other:?} in it")));
+        return Err(occupied(format!("{} in it", other.display())));
     }
     if !names.is_empty() && !names.iter().any(|name| name.as_os_str() == HEAD) {
         return Err(occupied(format!("no {HEAD}")));

@@ -84,14 +84,14 @@ fn what_is_no_snapshot_is_not_overwritten() {
             fs::write(dir.join(name), "mine").unwrap();
         }
     };
-    check(with("thesis.txt"), "\"thesis.txt\" in it");
+    check(with("thesis.txt"), "thesis.txt in it");
     check(with(MANAGEMENT), "no snapshot.json");
     check(|dir| fs::write(dir, "mine").unwrap(), "a file");
     let and_more = |dir: &Path| {
         small().save(dir).unwrap();
         fs::write(dir.join("notes.md"), "mine").unwrap();
     };
-    check(and_more, "\"notes.md\" in it");
+    check(and_more, "notes.md in it");
 }
 
 #[test]

@@ -51,6 +51,6 @@ fn kept(document: &Value) -> Option<Value> {
 /// A cloud-config that says no more than that. JSON is YAML.
 pub(super) fn render(told: &Value) -> String {
     let documents = told["documents"].as_array().into_iter().flatten();
-    let content: String = documents.map(|document| format!("---\n{document}\n")).collect();
+    let content = documents.fold(String::new(), |content, document| format!("{content}---\n{document}\n"));
     format!("#cloud-config\n{}\n", json!({"write_files": [{"path": told["path"], "content": content}]}))
 }

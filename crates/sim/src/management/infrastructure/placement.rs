@@ -57,8 +57,9 @@ pub(super) async fn find(
     let listed = api.list(&ListParams::default()).await;
     let listed = listed.map_err(|source| failed("count the machines beside", part, source))?.items;
     let made: Vec<WCPMachine> = listed.into_iter().filter(is_made).collect();
-    let beside = made.iter().filter(|other| other.metadata.namespace == part.metadata.namespace);
-    let exceeded = quota::exceeded(turn, &quotas, part, beside);
+    let beside: Vec<&WCPMachine> =
+        made.iter().filter(|other| other.metadata.namespace == part.metadata.namespace).collect();
+    let exceeded = quota::exceeded(turn, &quotas, part, &beside);
     if let Some(message) = exceeded.or_else(|| over_quota(turn, infrastructure, part, &made)) {
         return refuse("QuotaExceeded", message);
     }

@@ -53,17 +53,17 @@ fn is_scoped(spec: &k8s_openapi::api::core::v1::ResourceQuotaSpec) -> bool {
 }
 
 /// Why a machine is too much beside those that were made in its namespace, in the words of an API server.
-pub(super) fn exceeded<'a>(
+pub(super) fn exceeded(
     turn: &Turn,
     quotas: &[Arc<ResourceQuota>],
     machine: &WCPMachine,
-    beside: impl Iterator<Item = &'a WCPMachine> + Clone,
+    beside: &[&WCPMachine],
 ) -> Option<String> {
     quotas.iter().find_map(|quota| {
         let name = quota.metadata.name.as_deref().unwrap_or_default();
         limits(quota).find_map(|(resource, limited, max)| {
             let requested = amount(turn, limited, machine)?;
-            let used = beside.clone().filter_map(|other| amount(turn, limited, other)).reduce(Quantity::plus);
+            let used = beside.iter().filter_map(|other| amount(turn, limited, other)).reduce(Quantity::plus);
             let total = used.map_or(requested, |used| used.plus(requested));
             let used = used.map_or_else(|| "0".to_owned(), Quantity::canonical);
             let [requested, max_text] = [requested, max].map(Quantity::canonical);
