@@ -27,9 +27,8 @@ const NODE_RESOURCES: [(&str, &str, bool); 6] = [
 ];
 
 pub(super) fn fill(evidence: &mut Evidence, lists: &Lists<'_>) {
-    let system = named(lists, "Namespace", SYSTEM).map(labels).unwrap_or_else(|| {
-        [("kubernetes.io/metadata.name", SYSTEM)].map(|(key, value)| (key.to_owned(), value.to_owned())).into()
-    });
+    let usual = || BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), SYSTEM.to_owned())]);
+    let system = named(lists, "Namespace", SYSTEM).map_or_else(usual, labels);
     evidence.webhooks = lists.kinds(&CONFIGURATIONS).map(|found| {
         let of = |configuration: &Value| {
             let webhooks = list(configuration, "/webhooks");
