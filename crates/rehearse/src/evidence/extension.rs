@@ -7,7 +7,7 @@ use windlass_plan::risk::Known;
 use windlass_plan::risk::evidence::{ApiService, Evidence, Webhook};
 
 use super::lists::Lists;
-use super::object::{condition, labels, list, name_of, namespace_of, said, selects, some_text, text};
+use super::object::{condition, labels, list, name_of, namespace_of, said, selects, shown, some_text, text};
 use super::workload::named;
 
 const CONFIGURATIONS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
@@ -43,7 +43,7 @@ fn webhook(lists: &Lists<'_>, configuration: &Value, webhook: &Value, system: &B
     let service = webhook.pointer("/clientConfig/service");
     let name = |service: &Value| format!("{}/{}", text(service, "/namespace"), text(service, "/name"));
     Webhook {
-        configuration: format!("{}/{}", text(configuration, "/kind"), name_of(configuration)),
+        configuration: shown(configuration),
         name: text(webhook, "/name").to_owned(),
         // What Kubernetes does unless it is told otherwise.
         fails_closed: text(webhook, "/failurePolicy") != "Ignore",
