@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt as _};
 use serde_json::Value;
@@ -72,7 +72,10 @@ impl Etcd for EtcdPods {
             let pods: Api<Pod> = Api::namespaced(self.0.clone(), "kube-system");
             let listed = pods.list(&ListParams::default().labels("component=etcd")).await;
             let listed = listed.map_err(|error| EtcdError(error.to_string()))?;
-            let mut members: Vec<Member> = (1..).zip(&listed.items).map(|(id, pod)| member(id, pod)).collect();
+            let nodes = Api::<Node>::all(self.0.clone()).list(&ListParams::default()).await;
+            let nodes = nodes.map_err(|error| EtcdError(error.to_string()))?;
+            let lost: BTreeSet<String> = nodes.items.iter().filter(|node| is_lost(node)).map(Node::name_any).collect();
+            let mut members: Vec<Member> = (1..).zip(&listed.items).map(|(id, pod)| member(id, pod, &lost)).collect();
             // Pods do not say who leads: somebody does who is well.
             if let Some(first) = members.iter_mut().find(|member| member.healthy) {
                 first.leader = true;
@@ -90,10 +93,17 @@ impl Etcd for EtcdPods {
     }
 }
 
-fn member(id: u64, pod: &Pod) -> Member {
+/// Nothing is heard of its kubelet, so that what is said of its pods is old.
+fn is_lost(node: &Node) -> bool {
+    let conditions = node.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "Unknown")
+}
+
+fn member(id: u64, pod: &Pod, lost: &BTreeSet<String>) -> Member {
     let conditions = pod.status.as_ref().and_then(|status| status.conditions.as_deref()).unwrap_or_default();
     let healthy = conditions.iter().any(|condition| condition.type_ == "Ready" && condition.status == "True");
     let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
+    let healthy = healthy && !node.as_ref().is_some_and(|node| lost.contains(node));
     let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
     let image = containers.iter().find_map(|container| container.image.as_deref());
     let version = image.and_then(|image| image.rsplit_once(':')).and_then(|(_, tag)| tag.parse().ok());
