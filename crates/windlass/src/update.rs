@@ -165,8 +165,7 @@ impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
             Self::None { .. } | Self::NothingForeign { .. } => Kind::User,
-            Self::Begins { .. } => Kind::Environment,
-            Self::Id(_) | Self::Mark { .. } | Self::ManyForeign { .. } => Kind::Environment,
+            Self::Begins { .. } | Self::Id(_) | Self::Mark { .. } | Self::ManyForeign { .. } => Kind::Environment,
         }
     }
 
