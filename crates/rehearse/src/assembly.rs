@@ -26,7 +26,7 @@ use windlass_sim::fault::{Faulty, Split};
 use windlass_sim::world::World;
 
 use crate::crash::{Crashes, Process};
-use crate::seam::Seam;
+use crate::seam::{Old, Seam};
 use crate::stand_in::{NoDoors, StandInKeys};
 use crate::traffic::{Place, Traffic};
 
@@ -48,6 +48,8 @@ pub struct Settings {
     pub crashes: Crashes,
     /// Where the event log of the controllers goes.
     pub trace: Option<Arc<dyn Trace>>,
+    /// How requests to the management API would have been once. For tests of the sweep.
+    pub old: Option<Old>,
 }
 
 impl Settings {
@@ -60,6 +62,7 @@ impl Settings {
             keys: Arc::new(StandInKeys::new(world.settings().seed)),
             crashes: Crashes::none().or_of(&world.settings().faults),
             trace: None,
+            old: None,
         }
     }
 }
@@ -203,6 +206,7 @@ impl Assembly {
     fn client(&self, process: &Process) -> Client {
         let server = self.world.management().clone();
         let through = Seam::new(server, Place::Management, process.clone(), self.traffic.clone());
+        let through = through.as_of_old(self.settings.old.filter(|_| process.caller() != Caller::Simulators));
         let faults = self.world.faults();
         if faults.is_empty() {
             return Client::new(through, "default");

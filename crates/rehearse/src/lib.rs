@@ -3,7 +3,7 @@
 //! ```text
 //! World ─┐                      ┌─ rehearse: fork, patch, run to the end ─▶ Rehearsal { verdict, timeline, violations … }
 //!        ├─ Assembly ── seam ───┤  report: many of them, told as one; matrix: with each fault at each step
-//! controllers, upgrader ────────┘  sweep: the same, crashed once after every write ─▶ the same end
+//! controllers, upgrader ────────┘  sweep: the same, broken once at every write ─▶ the same end
 //! ```
 //!
 //! [`assembly`] joins a World and the controllers in one runtime; every request of theirs passes a [`seam`], where it is

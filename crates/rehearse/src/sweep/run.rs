@@ -85,7 +85,7 @@ async fn run_in(world: World, subject: &Subject, plan: &Plan) -> Result<Run, Err
         _ => None,
     };
     let gates = Gates::without(&subject.request.without_gates);
-    let settings = Settings { gates, crashes: crashes.clone(), ..Settings::rehearsal(&world) };
+    let settings = Settings { gates, crashes: crashes.clone(), old: subject.old, ..Settings::rehearsal(&world) };
     let assembly = Assembly::new(world.clone(), settings);
     let mut edited = None;
     let edits = async {

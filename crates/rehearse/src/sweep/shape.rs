@@ -73,10 +73,11 @@ impl Shape {
 
     fn numbered(mut parts: Vec<(String, Value)>) -> Self {
         parts.sort_by_cached_key(|(name, shape)| (name.clone(), shape.to_string()));
-        let mut shapes = BTreeMap::new();
+        let (mut shapes, mut counts) = (BTreeMap::new(), BTreeMap::<String, usize>::new());
         for (name, shape) in parts {
-            let number = (1_usize..).find(|number| !shapes.contains_key(&format!("{name} #{number}")));
-            shapes.insert(format!("{name} #{}", number.unwrap_or_default()), shape);
+            let number = counts.entry(name.clone()).or_default();
+            *number += 1;
+            shapes.insert(format!("{name} #{number}"), shape);
         }
         Self(shapes)
     }

@@ -16,6 +16,7 @@ use windlass_sim::fault::Scenario;
 use windlass_sim::world::{self, World};
 
 use crate::rehearsal::{self, Request, Verdict, Wish};
+use crate::seam::Old;
 use crate::settle;
 
 /// The release that clusters are made with.
@@ -176,12 +177,14 @@ pub struct Subject {
     pub request: Request,
     /// The cluster that is to be made; nothing where it is there already.
     pub create: Option<Box<TanzuKubernetesCluster>>,
+    /// How requests would have been once, to see that the sweep finds it.
+    pub old: Option<Old>,
 }
 
 impl Subject {
     /// Something that is asked of a cluster that is there.
     pub fn new(start: World, request: Request) -> Self {
-        Self { start, request, create: None }
+        Self { start, request, create: None, old: None }
     }
 
     /// A cluster of a size, made for this, and what is asked of it.
@@ -194,7 +197,7 @@ impl Subject {
             ..Request::asking(cluster.clone(), wish, seed, at)
         };
         if change == Change::Create {
-            return Ok(Self { start: empty, request: asking(Wish::Nothing, FOUNDED), create: Some(Box::new(wanted)) });
+            return Ok(Self { create: Some(Box::new(wanted)), ..Self::new(empty, asking(Wish::Nothing, FOUNDED)) });
         }
         let created = rehearsal::create(&empty, &asking(Wish::Nothing, FOUNDED), &wanted);
         let created = created.map_err(|source| SubjectError::Rehearse { size, source: Box::new(source) })?;

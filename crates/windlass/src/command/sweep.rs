@@ -9,6 +9,7 @@ use windlass_plan::gate::Gate;
 use windlass_rehearse::rehearsal;
 use windlass_rehearse::sweep::{self, Change, Kind as Trials, NoTrial, Pick, Size, Subject, SubjectError, Tried};
 use windlass_runtime::chance::Seed;
+use windlass_sim::timeline::Timeline;
 
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output::{self, Document, Format};
@@ -112,8 +113,9 @@ impl Sweep {
 
     /// The command without the trial.
     fn replay(&self) -> String {
-        let gates: String = self.without_gate.iter().map(|gate| format!(" --without-gate {gate}")).collect();
-        format!("windlass sweep --wish {} --size {} --seed {}{gates}", self.wish, self.size, self.seed)
+        let command = format!("windlass sweep --wish {} --size {} --seed {}", self.wish, self.size, self.seed);
+        let gates = self.without_gate.iter().map(|gate| format!("--without-gate {gate}"));
+        [command].into_iter().chain(gates).collect::<Vec<_>>().join(" ")
     }
 
     /// Which trials of which kinds.
@@ -154,12 +156,11 @@ impl Sweep {
     fn show(&self, sweep: &sweep::Sweep, name: &str) -> Result<Exit, Failure> {
         let tried: Tried = sweep.show(&sweep.trial(name).map_err(Error::NoTrial)?);
         let is_broken = !tried.broken.is_empty();
-        match self.output {
-            Some(format) => output::document(format, &Document::new("SweepTrial", &tried))?,
-            None => {
-                let timeline = tried.timeline.as_ref().map(|timeline| timeline.text()).unwrap_or_default();
-                output::data(&format!("{timeline}\n{tried}"))?;
-            }
+        if let Some(format) = self.output {
+            output::document(format, &Document::new("SweepTrial", &tried))?;
+        } else {
+            let timeline = tried.timeline.as_ref().map(Timeline::text).unwrap_or_default();
+            output::data(&format!("{timeline}\n{tried}"))?;
         }
         Ok(if is_broken { Exit::OperationFailed } else { Exit::Done })
     }
