@@ -135,19 +135,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_member_whose_pod_is_not_ready_does_not_answer() {
+    fn a_member_whose_pod_is_not_ready_or_whose_node_is_lost_does_not_answer() {
         let pod = |ready: &str| {
             let conditions = json!([{"type": "Ready", "status": ready}]);
             let pod = json!({"metadata": {"name": "etcd-a"}, "status": {"conditions": conditions},
                 "spec": {"nodeName": "a", "containers": [{"name": "etcd", "image": "r/etcd:v3.4.3_vmware.5"}]}});
             serde_json::from_value::<Pod>(pod).unwrap()
         };
-        let check = |ready, healthy| {
-            let member = member(1, &pod(ready));
+        let check = |ready, lost: &[&str], healthy| {
+            let lost = lost.iter().map(ToString::to_string).collect();
+            let member = member(1, &pod(ready), &lost);
             assert_eq!((member.name.as_str(), member.healthy, member.leader), ("a", healthy, false));
             assert_eq!(member.version.map(|version| version.to_string()).as_deref(), Some("v3.4.3+vmware.5"));
         };
-        check("True", true);
-        check("False", false);
+        check("True", &["b"], true);
+        check("True", &["a"], false);
+        check("False", &[], false);
     }
 }
