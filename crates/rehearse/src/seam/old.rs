@@ -10,7 +10,7 @@ use crate::traffic::Asked;
 /// A way in which such systems were broken once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Old {
-    /// What is written or deleted is so whatever has become of it since it was read (OpenSearch operator #1471).
+    /// What is written or deleted is so whatever has become of it since it was read (`OpenSearch` operator #1471).
     NoPreconditions,
     /// The owner of a Secret is known by name, and its uid is that of somebody else (upgrade tool #154).
     OwnersByName,
