@@ -11,6 +11,7 @@ mod estimate;
 mod fidelity;
 mod html;
 mod markdown;
+mod picture;
 mod runs;
 mod spread;
 mod stage;
