@@ -69,7 +69,7 @@ fn budgets(evidence: &Evidence, drain: &Drain<'_>, found: &mut Found) {
         let is_its_own = |pod: &&Pod| of_pod.get(pod.name.as_str()).is_some_and(|budgets| budgets.len() == 1);
         let pods = drain.named(&budget.pods).filter(is_its_own);
         let stuck: Vec<(&Pod, &Node)> = pods
-            .filter(|pod| !pod.pending && !(budget.lets_unready_go && pod.not_ready.is_some()))
+            .filter(|pod| !pod.pending && (pod.not_ready.is_none() || !budget.lets_unready_go))
             .filter_map(|pod| Some((pod, drain.leaves(pod)?)))
             .collect();
         if let Some(first) = stuck.first() {

@@ -1,7 +1,7 @@
 //! Programs of others that the API asks: webhooks, and APIs that they serve.
 
 use super::evidence::{Evidence, Webhook};
-use super::{Found, Risk, RiskId, Severity, parts, shown};
+use super::{Found, Risk, RiskId, Severity, shown};
 
 /// What Kubernetes gives a webhook unless it says otherwise. A node renews its lease as often.
 const USUAL_TIMEOUT_SECONDS: u64 = 10;
@@ -65,12 +65,12 @@ fn blocking(webhook: &Webhook, found: &mut Found) {
     found.raise(Risk {
         severity,
         id: RiskId::WebhookBlocksNodes,
-        object: object(webhook),
+        object: webhook.configuration.clone(),
         message,
         because: vec!["its failurePolicy is Fail, so what it does not answer is refused".to_owned()],
         way_out: format!(
             "let its rules or its namespaceSelector leave kube-system and nodes out, or set failurePolicy: Ignore in {}",
-            object(webhook)
+            webhook.configuration
         ),
     });
 }
@@ -79,7 +79,7 @@ fn slow(webhook: &Webhook) -> Option<Risk> {
     (webhook.timeout_seconds > USUAL_TIMEOUT_SECONDS).then(|| Risk {
         severity: Severity::Risky,
         id: RiskId::WebhookSlow,
-        object: object(webhook),
+        object: webhook.configuration.clone(),
         message: format!(
             "{} may take {} s to answer each request for {}",
             webhook.name,
@@ -87,17 +87,10 @@ fn slow(webhook: &Webhook) -> Option<Risk> {
             about(webhook)
         ),
         because: vec![format!("a node renews its lease every {USUAL_TIMEOUT_SECONDS} s")],
-        way_out: format!("set timeoutSeconds: {USUAL_TIMEOUT_SECONDS} or less in {}", object(webhook)),
+        way_out: format!("set timeoutSeconds: {USUAL_TIMEOUT_SECONDS} or less in {}", webhook.configuration),
     })
 }
 
 fn about(webhook: &Webhook) -> String {
     shown(&webhook.node_resources)
-}
-
-fn object(webhook: &Webhook) -> String {
-    match webhook.configuration.split_once('/') {
-        Some((kind, name)) => format!("{kind} {name}"),
-        None => parts(&webhook.configuration).1.to_owned(),
-    }
 }

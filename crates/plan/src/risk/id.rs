@@ -146,7 +146,7 @@ impl RiskId {
         use Severity::{Blocks, Info, Risky};
         match self {
             Self::BackupStale | Self::ReleaseUnsigned | Self::WindowTooShort => &[],
-            Self::SkewKubelet | Self::SkewEtcd => &[Blocks],
+            Self::SkewKubelet | Self::SkewEtcd | Self::IpPool | Self::PkgIncompatible => &[Blocks],
             Self::ApiRemoved
             | Self::PdbNever
             | Self::WebhookBlocksNodes
@@ -158,7 +158,6 @@ impl RiskId {
             | Self::UpdateFailedBefore
             | Self::Hold => &[Blocks, Risky],
             Self::CertExpiring => &[Blocks, Risky, Info],
-            Self::IpPool | Self::PkgIncompatible => &[Blocks],
             Self::DrainLocalData | Self::CrdStoredOld => &[Risky, Info],
             Self::ApiClientOld
             | Self::PdbAtLimit

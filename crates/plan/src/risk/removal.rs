@@ -1,4 +1,5 @@
-//! Which versions of built-in kinds are gone from which minor on: the deprecation guide of Kubernetes, as data.
+//! Which versions of built-in kinds are gone from which minor on: the deprecated API migration guide of Kubernetes, as data.
+//! It has no alpha versions, and neither has this.
 
 use windlass_api::version::{KubernetesVersion, MinorVersion};
 
@@ -20,7 +21,7 @@ const fn gone(
     Removal { api_version, kinds, since, instead }
 }
 
-const REMOVALS: [Removal; 37] = [
+const REMOVALS: [Removal; 29] = [
     gone("extensions/v1beta1", &["Deployment", "DaemonSet", "ReplicaSet"], 16, Some("apps/v1")),
     gone("extensions/v1beta1", &["NetworkPolicy"], 16, Some("networking.k8s.io/v1")),
     gone("extensions/v1beta1", &["PodSecurityPolicy"], 16, Some("policy/v1beta1")),
@@ -36,7 +37,6 @@ const REMOVALS: [Removal; 37] = [
     gone("coordination.k8s.io/v1beta1", &["Lease"], 22, Some("coordination.k8s.io/v1")),
     gone("networking.k8s.io/v1beta1", &["Ingress", "IngressClass"], 22, Some("networking.k8s.io/v1")),
     gone("rbac.authorization.k8s.io/v1beta1", &[], 22, Some("rbac.authorization.k8s.io/v1")),
-    gone("rbac.authorization.k8s.io/v1alpha1", &[], 22, Some("rbac.authorization.k8s.io/v1")),
     gone("scheduling.k8s.io/v1beta1", &["PriorityClass"], 22, Some("scheduling.k8s.io/v1")),
     gone("storage.k8s.io/v1beta1", STORAGE, 22, Some("storage.k8s.io/v1")),
     gone("batch/v1beta1", &["CronJob"], 25, Some("batch/v1")),
@@ -47,17 +47,10 @@ const REMOVALS: [Removal; 37] = [
     gone("policy/v1beta1", &["PodSecurityPolicy"], 25, None),
     gone("node.k8s.io/v1beta1", &["RuntimeClass"], 25, Some("node.k8s.io/v1")),
     gone("autoscaling/v2beta2", &["HorizontalPodAutoscaler"], 26, Some("autoscaling/v2")),
-    gone("flowcontrol.apiserver.k8s.io/v1alpha1", &[], 21, Some(FLOW_CONTROL)),
-    gone("flowcontrol.apiserver.k8s.io/v1beta1", &[], 26, Some(FLOW_CONTROL)),
+    gone("flowcontrol.apiserver.k8s.io/v1beta1", &[], 26, Some("flowcontrol.apiserver.k8s.io/v1beta3")),
     gone("flowcontrol.apiserver.k8s.io/v1beta2", &[], 29, Some(FLOW_CONTROL)),
     gone("flowcontrol.apiserver.k8s.io/v1beta3", &[], 32, Some(FLOW_CONTROL)),
     gone("storage.k8s.io/v1beta1", &["CSIStorageCapacity"], 27, Some("storage.k8s.io/v1")),
-    gone("storage.k8s.io/v1alpha1", &["CSIStorageCapacity"], 24, Some("storage.k8s.io/v1")),
-    gone("scheduling.k8s.io/v1alpha1", &["PriorityClass"], 17, Some("scheduling.k8s.io/v1")),
-    gone("settings.k8s.io/v1alpha1", &["PodPreset"], 20, None),
-    gone("auditregistration.k8s.io/v1alpha1", &["AuditSink"], 19, None),
-    gone("batch/v2alpha1", &["CronJob"], 21, Some("batch/v1")),
-    gone("node.k8s.io/v1alpha1", &["RuntimeClass"], 24, Some("node.k8s.io/v1")),
 ];
 
 const WEBHOOKS: &[&str] = &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];

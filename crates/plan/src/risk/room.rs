@@ -49,6 +49,7 @@ fn needed(quota: &Quota, surge: &Surge) -> Option<Need> {
     Some(Need { amount: each.times(surge.machines), is_enforced: false })
 }
 
+#[derive(Clone, Copy)]
 struct Need {
     amount: Quantity,
     /// Kubernetes counts these objects; processors and memory of machines are for their provider to count.

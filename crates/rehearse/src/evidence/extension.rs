@@ -7,7 +7,7 @@ use windlass_plan::risk::Known;
 use windlass_plan::risk::evidence::{ApiService, Evidence, Webhook};
 
 use super::lists::Lists;
-use super::object::{condition, labels, list, name_of, namespace_of, said, selects, some_text, text};
+use super::object::{condition, labels, list, name_of, namespace_of, said, selects, shown, some_text, text};
 use super::workload::named;
 
 const CONFIGURATIONS: [&str; 2] = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
@@ -27,9 +27,8 @@ const NODE_RESOURCES: [(&str, &str, bool); 6] = [
 ];
 
 pub(super) fn fill(evidence: &mut Evidence, lists: &Lists<'_>) {
-    let system = named(lists, "Namespace", SYSTEM).map(labels).unwrap_or_else(|| {
-        [("kubernetes.io/metadata.name", SYSTEM)].map(|(key, value)| (key.to_owned(), value.to_owned())).into()
-    });
+    let usual = || BTreeMap::from([("kubernetes.io/metadata.name".to_owned(), SYSTEM.to_owned())]);
+    let system = named(lists, "Namespace", SYSTEM).map_or_else(usual, labels);
     evidence.webhooks = lists.kinds(&CONFIGURATIONS).map(|found| {
         let of = |configuration: &Value| {
             let webhooks = list(configuration, "/webhooks");
@@ -44,7 +43,7 @@ fn webhook(lists: &Lists<'_>, configuration: &Value, webhook: &Value, system: &B
     let service = webhook.pointer("/clientConfig/service");
     let name = |service: &Value| format!("{}/{}", text(service, "/namespace"), text(service, "/name"));
     Webhook {
-        configuration: format!("{}/{}", text(configuration, "/kind"), name_of(configuration)),
+        configuration: shown(configuration),
         name: text(webhook, "/name").to_owned(),
         // What Kubernetes does unless it is told otherwise.
         fails_closed: text(webhook, "/failurePolicy") != "Ignore",

@@ -14,6 +14,9 @@ use windlass_plan::risk::evidence::{
 use super::lists::Lists;
 use super::object::{self, is_true, list, name_of, namespace_of, selects, shown, some_text, text};
 
+/// The two objects that are the cluster: as people ask for it, and as Cluster API has it.
+const WISH: &str = "TanzuKubernetesCluster";
+const CLUSTER: &str = "Cluster";
 /// What Cluster API itself holds machines by: it lets go by itself.
 const OF_CLUSTER_API: &str = "kcp-cleanup";
 
@@ -28,8 +31,8 @@ pub(super) fn fill(evidence: &mut Evidence, lists: &Lists<'_>, own: Option<&Valu
     evidence.health_checks = health_checks(lists, evidence);
     evidence.certificates = certificates(lists, evidence);
     evidence.certificate_secrets = certificate_secrets(lists, evidence);
-    evidence.updates = lists.kind("ClusterUpdate").map(|found| updates(found, evidence));
-    evidence.holds = lists.kinds(&["Cluster", "MachineDeployment", "Machine"]).map(|found| holds(found, evidence));
+    evidence.updates = lists.kind("ClusterUpdate").map(|found| updates(&found, evidence));
+    evidence.holds = lists.kinds(&[WISH, CLUSTER, "MachineDeployment", "Machine"]).map(|found| holds(found, evidence));
 }
 
 /// The objects that belong to the cluster, by the label that Cluster API gives them.
@@ -117,7 +120,7 @@ fn certificate_secrets(lists: &Lists<'_>, evidence: &Evidence) -> Known<Vec<Cert
     let its_name = |object: &&Value| {
         namespace_of(object) == cluster.namespace.as_str() && name_of(object) == cluster.name.as_str()
     };
-    let uid = lists.of("Cluster").find(its_name).map(|object| text(object, "/metadata/uid"));
+    let uid = lists.of(CLUSTER).find(its_name).map(|object| text(object, "/metadata/uid"));
     lists.kind("Secret").map(|secrets| {
         let secret = |secret: ClusterSecret| {
             let name = secret.object_name(&name);
@@ -125,7 +128,7 @@ fn certificate_secrets(lists: &Lists<'_>, evidence: &Evidence) -> Known<Vec<Cert
                 .iter()
                 .find(|object| namespace_of(object) == cluster.namespace.as_str() && name_of(object) == name.as_str());
             let owners = found.map(|object| list(object, "/metadata/ownerReferences").collect::<Vec<_>>());
-            let is_cluster = |owner: &&Value| owner["kind"] == "Cluster" && uid == owner["uid"].as_str();
+            let is_cluster = |owner: &&Value| owner["kind"] == CLUSTER && uid == owner["uid"].as_str();
             CertificateSecret {
                 name: format!("{}/{name}", cluster.namespace),
                 lasts: owners.as_ref().is_some_and(|owners| owners.iter().any(is_cluster)),
@@ -139,7 +142,7 @@ fn certificate_secrets(lists: &Lists<'_>, evidence: &Evidence) -> Known<Vec<Cert
     })
 }
 
-fn updates(found: Vec<&Value>, evidence: &Evidence) -> Vec<Update> {
+fn updates(found: &[&Value], evidence: &Evidence) -> Vec<Update> {
     let cluster = &evidence.cluster;
     let is_its_own = |update: &&&Value| {
         namespace_of(update) == cluster.namespace.as_str() && text(update, "/spec/cluster") == cluster.name.as_str()
@@ -165,19 +168,19 @@ fn update(update: &Value) -> Update {
 }
 
 fn holds(found: Vec<&Value>, evidence: &Evidence) -> Vec<Hold> {
+    let is_cluster = |object: &&Value| object["kind"] == WISH || object["kind"] == CLUSTER;
+    let (clusters, others): (Vec<&Value>, Vec<&Value>) = found.into_iter().partition(is_cluster);
     let (namespace, name) = (evidence.cluster.namespace.as_str(), evidence.cluster.name.as_str());
-    let is_cluster = |object: &Value| object["kind"] == "Cluster" && name_of(object) == name;
-    let clusters: Vec<&Value> =
-        found.iter().copied().filter(|object| is_cluster(object) && namespace_of(object) == namespace).collect();
-    let others = its_own(found.into_iter().filter(|object| object["kind"] != "Cluster").collect(), evidence);
-    clusters.into_iter().chain(others).flat_map(holds_of).collect()
+    let is_it = |object: &&Value| namespace_of(object) == namespace && name_of(object) == name;
+    clusters.into_iter().filter(is_it).chain(its_own(others, evidence)).flat_map(holds_of).collect()
 }
 
 fn holds_of(object: &Value) -> Vec<Hold> {
     let (namespace, name) = (namespace_of(object), name_of(object));
     let kind = text(object, "/kind");
     let (on, plural) = match kind {
-        "Cluster" => (HoldOn::Cluster, "cluster.cluster.x-k8s.io"),
+        WISH => (HoldOn::Cluster, "tanzukubernetescluster"),
+        CLUSTER => (HoldOn::Cluster, "cluster.cluster.x-k8s.io"),
         "MachineDeployment" => (HoldOn::Pool, "machinedeployment"),
         _ => (HoldOn::Machine, "machine"),
     };

@@ -35,7 +35,7 @@ pub(super) fn fill(evidence: &mut Evidence, lists: &Lists<'_>) {
 }
 
 /// Those that are of no package of Windlass, which sees to its own.
-fn foreign<'s>(found: Vec<&'s Value>) -> impl Iterator<Item = &'s Value> + use<'s> {
+fn foreign(found: Vec<&Value>) -> impl Iterator<Item = &Value> + use<'_> {
     found.into_iter().filter(|object| object::label(object, label::ADDON.name).is_none())
 }
 
@@ -61,9 +61,8 @@ fn node(node: &Value) -> Node {
 
 /// The members of etcd; `None` where the whole cluster is not known.
 pub(super) fn members(snapshot: &Snapshot, lists: &Lists<'_>, cluster: &NamespacedName) -> Option<Known<Vec<Member>>> {
-    let found = match snapshot.workloads.get(cluster) {
-        Some(found) => found,
-        None => return lists.missing().map(|gap| Known::Unread(gap.clone())),
+    let Some(found) = snapshot.workloads.get(cluster) else {
+        return lists.missing().map(|gap| Known::Unread(gap.clone()));
     };
     let what = format!("the members of etcd of {cluster}");
     let gap = snapshot.gaps.iter().find(|gap| gap.what == what);

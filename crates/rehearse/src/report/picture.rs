@@ -29,9 +29,9 @@ impl Report {
             told.push(("told", title.to_owned()));
             told.extend(section.into_iter().take(LINES_MAX).map(|line| ("told", format!("  {line}"))));
         }
-        let lanes = self.reference.timeline.svg();
+        let drawn = self.reference.timeline.svg();
         let top = MARGIN + told.len() * LINE + MARGIN / 2;
-        let height = top + lanes_height(&lanes);
+        let height = top + lanes_height(&drawn);
         let text: Vec<String> = told.iter().enumerate().map(|(row, (class, line))| text(row, class, line)).collect();
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" width=\"{WIDTH}\" height=\"{height}\" \
@@ -39,7 +39,7 @@ impl Report {
              {}<g transform=\"translate(0 {top})\">{}</g></svg>\n",
             escaped(headline.lines().next().unwrap_or_default()),
             text.concat(),
-            lanes.trim_end()
+            drawn.trim_end()
         )
     }
 }

@@ -273,7 +273,7 @@ fn what_others_run_in_the_cluster_is_read_and_never_called() {
 }
 
 #[test]
-fn what_is_not_well_is_held_or_has_failed_is_read_from_both_sides() {
+fn what_is_not_well_is_read_from_both_sides() {
     use Severity::{Blocks, Info, Risky};
     let node = |snapshot: &mut Snapshot| {
         let masters = workload(snapshot).iter_mut().filter(|object| object["kind"] == "Node");
@@ -293,17 +293,6 @@ fn what_is_not_well_is_held_or_has_failed_is_read_from_both_sides() {
         members[0].version = Some("3.1.2".parse().unwrap());
     };
     check(etcd, RiskId::SkewEtcd, Blocks, &["v3.1.2"]);
-    let paused = |snapshot: &mut Snapshot| first(&mut snapshot.management, "Cluster")["spec"]["paused"] = json!(true);
-    check(paused, RiskId::Hold, Blocks, &["Cluster default/my-tkc", "spec.paused", "patch cluster"]);
-    let pool = |snapshot: &mut Snapshot| {
-        first(&mut snapshot.management, "MachineDeployment")["spec"]["paused"] = json!(true);
-    };
-    check(pool, RiskId::Hold, Blocks, &["MachineDeployment default/my-tkc"]);
-    let hook = |snapshot: &mut Snapshot| {
-        let machine = first(&mut snapshot.management, "Machine");
-        machine["metadata"]["annotations"]["pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"] = json!("");
-    };
-    check(hook, RiskId::Hold, Risky, &["pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"]);
     let expires = |date: &'static str| {
         move |snapshot: &mut Snapshot| {
             let machine = first(&mut snapshot.management, "Machine");
@@ -316,6 +305,27 @@ fn what_is_not_well_is_held_or_has_failed_is_read_from_both_sides() {
         snapshot.management.retain(|object| object["metadata"]["name"] != "my-tkc-etcd");
     };
     check(lost, RiskId::SecretOwner, Blocks, &["Secret default/my-tkc-etcd", "windlass secrets recover my-tkc"]);
+}
+
+#[test]
+fn who_has_a_say_in_the_cluster_is_read_from_its_objects() {
+    use Severity::{Blocks, Risky};
+    let paused = |snapshot: &mut Snapshot| first(&mut snapshot.management, "Cluster")["spec"]["paused"] = json!(true);
+    check(paused, RiskId::Hold, Blocks, &["Cluster default/my-tkc", "spec.paused", "patch cluster"]);
+    let wish = |snapshot: &mut Snapshot| {
+        let own = first(&mut snapshot.management, "TanzuKubernetesCluster");
+        own["metadata"]["annotations"]["cluster.x-k8s.io/paused"] = json!("");
+    };
+    check(wish, RiskId::Hold, Blocks, &["TanzuKubernetesCluster default/my-tkc", "cluster.x-k8s.io/paused-"]);
+    let pool = |snapshot: &mut Snapshot| {
+        first(&mut snapshot.management, "MachineDeployment")["spec"]["paused"] = json!(true);
+    };
+    check(pool, RiskId::Hold, Blocks, &["MachineDeployment default/my-tkc"]);
+    let hook = |snapshot: &mut Snapshot| {
+        let machine = first(&mut snapshot.management, "Machine");
+        machine["metadata"]["annotations"]["pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"] = json!("");
+    };
+    check(hook, RiskId::Hold, Risky, &["pre-drain.delete.hook.machine.cluster.x-k8s.io/backup"]);
     let record = |state: &'static str, to: &'static str| {
         move |snapshot: &mut Snapshot| {
             snapshot.management.push(json!({"kind": "ClusterUpdate",
@@ -335,6 +345,11 @@ fn what_is_not_well_is_held_or_has_failed_is_read_from_both_sides() {
     check(kept, RiskId::GitopsDrift, Risky, &["the Application fleet of Argo CD"]);
     check(kept, RiskId::PkgUnmanaged, Risky, &["calico (cni)"]);
     check(kept, RiskId::PkgIncompatible, Blocks, &["cilium", "calico"]);
+}
+
+#[test]
+fn addresses_are_read_from_pools_and_from_nodes() {
+    use Severity::Blocks;
     let addresses = |snapshot: &mut Snapshot| {
         for kind in ["InClusterIPPool", "GlobalInClusterIPPool"] {
             snapshot.management.push(json!({"kind": kind, "metadata": {"namespace": "default", "name": "machines"},
@@ -342,6 +357,46 @@ fn what_is_not_well_is_held_or_has_failed_is_read_from_both_sides() {
         }
     };
     check(addresses, RiskId::IpPool, Blocks, &["InClusterIPPool default/machines", "2 of 2"]);
+    let ranges = |snapshot: &mut Snapshot| {
+        let own = first(&mut snapshot.management, "TanzuKubernetesCluster");
+        own["spec"]["settings"]["network"]["pods"]["cidrBlocks"] = json!(["192.0.2.0/23"]);
+        for node in workload(snapshot).iter_mut().filter(|object| object["kind"] == "Node") {
+            node["spec"]["podCIDR"] = json!("192.0.2.0/24");
+        }
+    };
+    check(ranges, RiskId::IpPool, Blocks, &["2 of 2 ranges of pods (a /24 for each node, of a /23)"]);
+}
+
+#[test]
+fn what_later_minors_take_away_is_read_from_objects_that_are_not_our_own() {
+    let mut snapshot = WELL.clone();
+    let terms = json!([{"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}]);
+    let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+        {"nodeSelectorTerms": terms}}});
+    let master = "node-role.kubernetes.io/master";
+    let pod = json!({"nodeSelector": {master: ""}, "affinity": affinity, "tolerations": [{"key": master}]});
+    let agent = json!({"kind": "DaemonSet", "metadata": {"namespace": "web", "name": "agent"},
+        "spec": {"template": {"spec": pod}}});
+    let mut both = agent.clone();
+    both["metadata"]["name"] = json!("both");
+    both["spec"]["template"]["spec"] =
+        json!({"tolerations": [{"key": master}, {"key": "node-role.kubernetes.io/control-plane"}]});
+    let policy = |name: &str, labels: Value| {
+        json!({"apiVersion": "policy/v1beta1", "kind": "PodSecurityPolicy",
+            "metadata": {"name": name, "labels": labels}})
+    };
+    let policies = [policy("theirs", json!({})), policy("ours", json!({"windlass.dev/addon": "defaultpsp"}))];
+    workload(&mut snapshot).extend([agent, both]);
+    workload(&mut snapshot).extend(policies);
+    let evidence = evidence(&snapshot, &cluster_name(), &upgrade());
+    let selections = evidence.selections.read().unwrap();
+    let selections: Vec<(&str, &str, bool)> =
+        selections.iter().map(|it| (it.object.as_str(), it.key.as_str(), it.tolerates)).collect();
+    let agent = "DaemonSet web/agent";
+    assert_eq!(selections, [(agent, master, false), (agent, "disk", false), (agent, master, true)]);
+    let objects: Vec<&str> = evidence.objects.read().unwrap().iter().map(|it| it.object.as_str()).collect();
+    // The World's own are of the add-on for it.
+    assert_eq!(objects, ["PodSecurityPolicy theirs"]);
 }
 
 #[test]

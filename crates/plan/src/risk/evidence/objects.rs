@@ -335,7 +335,7 @@ pub struct Volume {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Webhook {
-    /// Its configuration, as `Kind/name`.
+    /// Its configuration, as `Kind name`.
     pub configuration: String,
     /// Its own name.
     pub name: String,

@@ -217,7 +217,7 @@ fn room() -> Vec<Raised> {
             "ResourceQuota default/limits",
             &["the pool workers", "used 5 of 5", "1 more"],
             |it| {
-                it.rolls.control_plane = false;
+                of(&mut it.surges).remove(0);
                 it.quotas = Read(vec![quota("count/wcpmachines.infrastructure.cluster.vmware.com", 5, 5)]);
             },
         ),
@@ -227,7 +227,7 @@ fn room() -> Vec<Raised> {
             "ResourceQuota default/limits",
             &["memory is used 72Gi of 80Gi", "16Gi more"],
             |it| {
-                it.rolls.control_plane = false;
+                of(&mut it.surges).remove(0);
                 it.quotas = Read(vec![quota("memory", 80 << 30, 72 << 30)]);
             },
         ),

@@ -135,7 +135,7 @@ pub fn quota(resource: &str, hard: i64, used: i64) -> Quota {
 /// A webhook that is asked about nodes, and whose service has so many ready pods.
 pub fn webhook(ready: Option<u32>) -> Webhook {
     Webhook {
-        configuration: "ValidatingWebhookConfiguration/policy".to_owned(),
+        configuration: "ValidatingWebhookConfiguration policy".to_owned(),
         name: "policy.example.dev".to_owned(),
         fails_closed: true,
         timeout_seconds: 10,
