@@ -129,7 +129,15 @@ fn terminated(pod: &Value, code: i64, now: Timestamp) -> Value {
     json!({"terminated": {"exitCode": code, "reason": reason, "startedAt": started, "finishedAt": finished}})
 }
 
-fn unready(pod: &mut Value, now: Timestamp) {
+/// A probe says that its containers are well.
+pub(super) fn ready(pod: &mut Value, now: Timestamp) {
+    for condition in ["ContainersReady", "Ready"] {
+        set_condition(pod, condition, "True", "", "", now);
+    }
+}
+
+/// A probe says that its containers are not well, or they do not run.
+pub(super) fn unready(pod: &mut Value, now: Timestamp) {
     let containers = pod["spec"]["containers"].as_array().map_or(&[][..], Vec::as_slice);
     let names: Vec<&str> = containers.iter().filter_map(|container| container["name"].as_str()).collect();
     let message = format!("containers with unready status: [{}]", names.join(" "));

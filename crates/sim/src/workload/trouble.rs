@@ -10,7 +10,7 @@ use windlass_apiserver::store::{Key, Range, Store};
 use super::record::{self, Machine, Record, Stage};
 use super::seen::Truth;
 use super::write::{NODES, PODS, set_condition};
-use super::{Begins, Workload, lifecycle, volumes};
+use super::{Begins, Workload, lifecycle, pod, volumes};
 
 /// The resource of [`Trouble`].
 pub const TROUBLES: &str = "troubles.sim.windlass.dev";
@@ -54,6 +54,11 @@ pub(super) fn cut_off(store: &Store) -> BTreeSet<NodeName> {
     }
     let all = record::all::<Trouble>(store).into_iter().filter(|trouble| trouble.cut_off);
     all.map(|trouble| trouble.name).collect()
+}
+
+/// The pod of a member. Its probe asks for a value, which takes a quorum: one that does not reach the others is not ready.
+fn etcd_pod(node: &NodeName) -> Key {
+    Key::new("kube-system", &format!("etcd-{node}"))
 }
 
 impl Workload {
@@ -101,6 +106,7 @@ impl Workload {
     /// The member of etcd on a node does not reach the others.
     pub(crate) fn cut_off(&self, node: &NodeName) {
         self.trouble(node, |trouble| trouble.cut_off = true);
+        self.change(PODS, &etcd_pod(node), |pod| pod::unready(pod, self.now()));
     }
 
     /// The member of etcd on a node raises an alarm.
@@ -112,9 +118,14 @@ impl Workload {
 
     /// All is well with the member of etcd on a node.
     pub(crate) fn clear_trouble(&self, node: &NodeName) {
-        let _lock = self.lock();
+        let lock = self.lock();
+        let was_cut_off = cut_off(self.0.server.store()).contains(node);
         record::remove::<Trouble>(self.0.server.store(), node, self.0.clock.now());
         self.settle();
+        drop(lock);
+        if was_cut_off && self.running().contains_key(node) {
+            self.change(PODS, &etcd_pod(node), |pod| pod::ready(pod, self.now()));
+        }
     }
 
     fn trouble(&self, node: &NodeName, change: impl FnOnce(&mut Trouble)) {

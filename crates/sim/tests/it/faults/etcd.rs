@@ -1,5 +1,7 @@
 //! What goes wrong with etcd.
 
+use k8s_openapi::api::core::v1::Pod;
+use kube::Api;
 use windlass_api::name::NamespacedName;
 use windlass_sim::actor::Caller;
 use windlass_sim::fault::{EtcdFault, Fault, Scenario, Span, When, Whom};
@@ -26,15 +28,24 @@ fn leader(workload: &Workload) -> Option<String> {
     members.into_iter().find(|member| member.leader).map(|member| member.name)
 }
 
+/// What a pod of the system says of itself.
+async fn ready(workload: &Workload, pod: &str) -> Option<String> {
+    let pods: Api<Pod> = Api::namespaced(workload.client(), "kube-system");
+    let conditions = pods.get(pod).await.unwrap().status?.conditions?;
+    conditions.into_iter().find(|condition| condition.type_ == "Ready").map(|condition| condition.status)
+}
+
 #[test]
 fn a_member_that_is_cut_off_is_sick_and_leads_no_more() {
     check(EtcdFault::CutOff, "cp-0", |workload| async move {
         let sick = workload.members().unwrap().into_iter().find(|member| member.name == "cp-0").unwrap();
         assert!(!sick.healthy && !sick.leader);
+        assert_eq!(ready(&workload, "etcd-cp-0").await.as_deref(), Some("False"), "its probe fails");
         power_off(&workload, "cp-1");
         assert!(!answers(&workload.client()).await, "one of three is no quorum");
         minutes(10).await;
         assert!(answers(&workload.client()).await, "two are, now that it is back");
+        assert_eq!(ready(&workload, "etcd-cp-0").await.as_deref(), Some("True"));
     });
 }
 
