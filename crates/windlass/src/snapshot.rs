@@ -143,7 +143,7 @@ mod tests {
             serde_json::from_value::<Pod>(pod).unwrap()
         };
         let check = |ready, healthy| {
-            let member = member(1, &pod(ready));
+            let member = member(1, &pod(ready), &BTreeSet::new());
             assert_eq!((member.name.as_str(), member.healthy, member.leader), ("a", healthy, false));
             assert_eq!(member.version.map(|version| version.to_string()).as_deref(), Some("v3.4.3+vmware.5"));
         };
