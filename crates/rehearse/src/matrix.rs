@@ -159,7 +159,7 @@ fn hold(start: &World, plan: &Plan) -> Result<Rehearsal, Error> {
 fn plans(fault: &FaultAt, steps: &[Step], reference: &Ended, request: &Request) -> Vec<Plan> {
     let kind = fault.kind;
     let deadline = reference.rehearsal.took.unsigned_abs() + PATIENCE;
-    let with = |faults: Scenario| Request { faults, deadline, ..request.clone() };
+    let with = |faults: Scenario| Request { deadline, faults, ..request.clone() };
     if let Some(moment) = kind.crash() {
         let writes: Vec<u64> = reference.writes.iter().map(|write| write.number).collect();
         let stride = writes.len().div_ceil(CRASHES_MAX).max(1);

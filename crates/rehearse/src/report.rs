@@ -11,6 +11,7 @@ mod estimate;
 mod fidelity;
 mod html;
 mod markdown;
+mod picture;
 mod runs;
 mod spread;
 mod stage;
@@ -223,8 +224,8 @@ pub fn report(start: &World, asked: &Asked) -> Result<(Report, World), Error> {
         runs: asked.runs,
         verdict: reference.verdict.clone(),
         took: Spread::of(runs.iter().map(|run| run.took)),
-        stages: stage::stages(&runs, &reference, foreseen.as_ref()),
-        replaced: stage::replaced(&reference, foreseen.as_ref()),
+        stages: stage::stages(&runs, &reference, foreseen.as_deref()),
+        replaced: stage::replaced(&reference, foreseen.as_deref()),
         peak: peak(start, request, &runs),
         pods: pods(&runs, &reference),
         api: api(&runs, &reference),

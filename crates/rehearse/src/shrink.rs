@@ -65,7 +65,7 @@ pub fn shrink(start: &World, request: &Request) -> Result<Option<Shrunk>, Error>
 
 /// In which way a run went wrong: how it ended, and the first rule that it broke.
 fn sort(run: &Rehearsal) -> (u8, Option<String>) {
-    (badness(&run.verdict), run.violations.first().map(|reported| reported.violation.id.to_string()))
+    (badness(&run.verdict), run.violations.first().map(|reported| reported.violation.id.clone()))
 }
 
 /// Takes parts away, large ones first, for as long as what is left is still so.

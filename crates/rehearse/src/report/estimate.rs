@@ -137,7 +137,7 @@ fn in_world(run: &Rehearsal) -> Pace {
 /// The part of one. What took no time at all was no replacement.
 fn each(took: SignedDuration, machines: u64) -> Option<SignedDuration> {
     let machines = i32::try_from(machines).ok().filter(|machines| *machines > 0)?;
-    Some(took / machines).filter(|each| each.is_positive())
+    Some(took / machines).filter(SignedDuration::is_positive)
 }
 
 /// How many times as long as in the World it took, over the roles of which both are known.

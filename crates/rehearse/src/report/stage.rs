@@ -86,7 +86,7 @@ pub(super) fn foresee(start: &World, request: &Request, run: &Rehearsal) -> Resu
 }
 
 /// The stages, with what the plan says of them.
-pub(super) fn stages(runs: &[Rehearsal], reference: &Rehearsal, foreseen: Option<&Box<Preview>>) -> Vec<StageForeseen> {
+pub(super) fn stages(runs: &[Rehearsal], reference: &Rehearsal, foreseen: Option<&Preview>) -> Vec<StageForeseen> {
     let planned: BTreeMap<String, &[String]> = foreseen
         .into_iter()
         .flat_map(|preview| &preview.planned.report.stages)
@@ -113,7 +113,7 @@ pub(super) fn took(run: &Rehearsal, stage: &str) -> Option<SignedDuration> {
 }
 
 /// The machines that went and for which another came, in order.
-pub(super) fn replaced(run: &Rehearsal, foreseen: Option<&Box<Preview>>) -> Vec<Replaced> {
+pub(super) fn replaced(run: &Rehearsal, foreseen: Option<&Preview>) -> Vec<Replaced> {
     let changes = foreseen.map(|preview| classify(&preview.input.target, &preview.input.inventory).changes);
     let guilty: Vec<FieldChange> =
         changes.into_iter().flatten().filter(|change| change.effect == Effect::Replaces).collect();
@@ -128,7 +128,7 @@ pub(super) fn replaced(run: &Rehearsal, foreseen: Option<&Box<Preview>>) -> Vec<
             continue;
         }
         let takes_place = |other: &&Event| other.lane.as_ref().is_some_and(|new| is_successor(new, lane));
-        let by = came.iter().position(|other| takes_place(other)).map(|index| came.remove(index));
+        let by = came.iter().position(takes_place).map(|index| came.remove(index));
         replaced.push(Replaced {
             machine: lane.machine.clone(),
             pool: lane.pool.clone(),

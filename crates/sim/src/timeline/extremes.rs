@@ -196,8 +196,9 @@ impl Gauge {
         match (self.serving.is_empty(), now.is_empty()) {
             (false, true) if !cluster.is_ending() => self.extremes.outages.push(Outage { from: at, to: None }),
             (true, false) => {
-                let open = self.extremes.outages.last_mut().filter(|outage| outage.to.is_none());
-                open.into_iter().for_each(|outage| outage.to = Some(at));
+                if let Some(open) = self.extremes.outages.last_mut().filter(|outage| outage.to.is_none()) {
+                    open.to = Some(at);
+                }
             }
             _ => {}
         }

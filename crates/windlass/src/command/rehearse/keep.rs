@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use windlass_rehearse::matrix::FaultMatrix;
 use windlass_rehearse::rehearsal::{Request, rehearse};
 use windlass_rehearse::replay::Run;
 use windlass_rehearse::report::Report;
@@ -35,7 +36,7 @@ pub fn broken(
         let run = Run::of(&request, report.estimate.percent(), &report.reference);
         write(folder, &format!("{name}-seed-{}", report.reference.seed), &run)?;
     }
-    for (row, cell) in report.faults.iter().flat_map(|matrix| matrix.broken()) {
+    for (row, cell) in report.faults.iter().flat_map(FaultMatrix::broken) {
         let request = Request { faults: cell.scenario.clone(), ..request.clone() };
         let held = rehearse(world, &request).map_err(Error::Rehearse)?;
         write(folder, &format!("{name}-{}-{}", row.fault, cell.step), &Run::of(&request, None, &held))?;

@@ -62,7 +62,7 @@ pub fn draw(reports: &[&Report], path: Option<&Path>) -> Result<(), Error> {
     let Some(path) = path else { return Ok(()) };
     for (index, report) in reports.iter().enumerate() {
         let path = numbered(path, index);
-        std::fs::write(&path, report.reference.timeline.svg()).map_err(|source| Error::Picture { path, source })?;
+        std::fs::write(&path, report.picture()).map_err(|source| Error::Picture { path, source })?;
     }
     Ok(())
 }

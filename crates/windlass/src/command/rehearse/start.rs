@@ -80,8 +80,10 @@ pub fn kept(
     let snapshot = Snapshot::load(folder).map_err(Error::Load)?;
     let world = restore(&snapshot, Seed(0))?;
     let namespace = connection.namespace_or_default()?;
-    let management = Management::of(world.client(), namespace.clone());
-    let subjects = block_on(subjects(&management, selected, wanted))?;
+    let subjects = block_on(async {
+        let management = Management::of(world.client(), namespace.clone());
+        subjects(&management, selected, wanted).await
+    })?;
     let age = snapshot.taken_at.duration_until(wall_now());
     let origin = Origin {
         taken_at: Some(snapshot.taken_at),
