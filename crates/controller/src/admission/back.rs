@@ -33,14 +33,29 @@ pub(super) enum Back {
 impl Back {
     pub(super) async fn of(client: &Client, before: Option<&TanzuKubernetesCluster>) -> Result<Self, Unknown> {
         let Some(before) = before else { return Ok(Self::None) };
-        let has = before.status.as_ref().and_then(|status| status.version.as_deref());
+        let updates = updates(client, before).await?;
+        let latest = updates.iter().max_by_key(|update| update.spec.ordinal);
+        // What the machines have. Where some of them wait for a later hop, the oldest is no measure: the last update is.
+        let has = match latest.map(|latest| (state(latest), &latest.spec)) {
+            Some((Some(UpdateState::Succeeded), spec)) => Some(spec.to.distribution.as_str()),
+            Some((Some(UpdateState::Aborted), spec)) => Some(spec.from.distribution.as_str()),
+            None | Some(_) => before.status.as_ref().and_then(|status| status.version.as_deref()),
+        };
         let asked = before.spec.distribution.full_version.as_deref();
         let to: Option<KubernetesVersion> = has.filter(|_| has != asked).and_then(|has| has.parse().ok());
         let Some(to) = to else { return Ok(Self::None) };
-        Ok(match unfinished(client, before).await? {
+        Ok(match unfinished(before, &updates, latest) {
             None => Self::Open { to },
             Some(update) => Self::Begun { to, update },
         })
+    }
+
+    /// From where a change of the release leads: from what the machines have, as long as nothing has begun.
+    pub(super) fn start(&self) -> Option<&KubernetesVersion> {
+        match self {
+            Self::Open { to } => Some(to),
+            Self::None | Self::Begun { .. } => None,
+        }
     }
 
     /// Whether it leads there.
@@ -60,21 +75,31 @@ impl Back {
 }
 
 /// An update of the cluster that has begun and not ended. One that is announced has begun: its record comes next.
-async fn unfinished(client: &Client, cluster: &TanzuKubernetesCluster) -> Result<Option<String>, Unknown> {
+fn unfinished(
+    cluster: &TanzuKubernetesCluster,
+    updates: &[ClusterUpdate],
+    latest: Option<&ClusterUpdate>,
+) -> Option<String> {
+    let announced = cluster.status.as_ref().and_then(|status| status.update.as_ref());
+    let is_there = |update: &str| updates.iter().any(|one| one.metadata.name.as_deref() == Some(update));
+    if let Some(announced) = announced.filter(|update| !is_there(update)) {
+        return Some(announced.clone());
+    }
+    let has_ended =
+        |update: &&ClusterUpdate| matches!(state(update), Some(UpdateState::Succeeded | UpdateState::Aborted));
+    latest.filter(|update| !has_ended(update)).and_then(|update| update.metadata.name.clone())
+}
+
+fn state(update: &ClusterUpdate) -> Option<UpdateState> {
+    update.status.as_ref().and_then(|status| status.state)
+}
+
+/// The updates of a cluster.
+async fn updates(client: &Client, cluster: &TanzuKubernetesCluster) -> Result<Vec<ClusterUpdate>, Unknown> {
     let (name, namespace) = (&cluster.metadata.name, &cluster.metadata.namespace);
     let api: Api<ClusterUpdate> = Api::namespaced(client.clone(), namespace.as_deref().unwrap_or_default());
     let of_cluster =
         ListParams::default().labels(&format!("{}={}", label::CLUSTER_NAME, name.as_deref().unwrap_or_default()));
     let listed = api.list(&of_cluster).await.map_err(|source| Unknown::new("ClusterUpdates", source))?;
-    let has_ended = |update: &ClusterUpdate| {
-        let state = update.status.as_ref().and_then(|status| status.state);
-        matches!(state, Some(UpdateState::Succeeded | UpdateState::Aborted))
-    };
-    let announced = cluster.status.as_ref().and_then(|status| status.update.as_ref());
-    let is_there = |update: &str| listed.items.iter().any(|one| one.metadata.name.as_deref() == Some(update));
-    if let Some(announced) = announced.filter(|update| !is_there(update)) {
-        return Ok(Some(announced.clone()));
-    }
-    let latest = listed.items.into_iter().max_by_key(|update| update.spec.ordinal);
-    Ok(latest.filter(|update| !has_ended(update)).and_then(|update| update.metadata.name))
+    Ok(listed.items)
 }

@@ -133,6 +133,8 @@ fn release(
     let from = before.and_then(|before| before.spec.distribution.full_version.as_deref());
     // A version that is none was stored by somebody else; from there every way is open.
     let from: Option<KubernetesVersion> = from.and_then(|from| from.parse().ok());
+    // What was only asked for is no step on the way.
+    let from = back.start().cloned().or(from);
     let found = resolve::requested(&asked.spec.distribution, from.as_ref(), candidates);
     let found = found.map_err(|refusal| refusal.to_string())?;
     let has_it = from.as_ref() == Some(&found.version) || back.is_open_to(&found.version);

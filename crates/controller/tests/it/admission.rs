@@ -259,6 +259,8 @@ fn what_has_not_begun_can_be_taken_back() {
         let has = Patch::Merge(json!({"status": {"version": V15}}));
         clusters.patch_status("my-tkc", &PatchParams::default(), &has).await.unwrap();
         patched(&client, version("v1.16.7")).await.unwrap();
+        let two_minors = patched(&client, version("v1.17")).await.map(drop).unwrap_err();
+        assert!(two_minors.contains(&format!("is 2 minors ahead of {V15}")), "what was only asked for: {two_minors}");
         assert_eq!(full_version(patched(&client, version("v1.15.5")).await).unwrap(), V15, "nothing has begun");
 
         patched(&client, version("v1.16.7")).await.unwrap();
@@ -285,6 +287,15 @@ fn what_has_not_begun_can_be_taken_back() {
         let aborted = Patch::Merge(json!({"status": {"state": "Aborted"}}));
         api::<ClusterUpdate>(&client).patch_status("my-tkc-1", &PatchParams::default(), &aborted).await.unwrap();
         assert_eq!(full_version(patched(&client, version("v1.15.5")).await).unwrap(), V15);
+
+        // One that is done is not taken back, though a worker that waits for a later hop still has what was before.
+        patched(&client, version("v1.16.7")).await.unwrap();
+        let done = Patch::Merge(json!({"status": {"state": "Succeeded"}}));
+        api::<ClusterUpdate>(&client).patch_status("my-tkc-1", &PatchParams::default(), &done).await.unwrap();
+        let older = format!("{V15} is older than {V16}: a cluster is never taken back to an older version");
+        assert_eq!(patched(&client, version("v1.15.5")).await.map(drop).unwrap_err(), older);
+        patched(&client, version("v1.17")).await.unwrap();
+        assert_eq!(full_version(patched(&client, version("v1.16.7")).await).unwrap(), V16, "to where it was led");
     });
 }
 

@@ -193,14 +193,16 @@ impl Abort {
 /// What a cluster has, where it asks for another release and no update has begun with that. At a hop the oldest of its machines
 /// is no measure; the update that led there is.
 fn only_asked(cluster: &TanzuKubernetesCluster, latest: Option<&Latest>) -> Option<String> {
-    let has = cluster.status.as_ref()?.version.clone()?;
     let asks = cluster.spec.distribution.full_version.as_ref()?;
-    let is_over = |latest: &Latest| {
-        let state = latest.record.status.as_ref().and_then(|status| status.state);
-        matches!(state, Some(UpdateState::Succeeded | UpdateState::Aborted))
+    let has = match latest.map(|latest| (latest.record.status.as_ref().and_then(|status| status.state), latest)) {
+        None => cluster.status.as_ref()?.version.clone()?,
+        // What it has changed is still to be taken back.
+        Some((Some(UpdateState::Aborted), latest)) if latest.record.spec.to.distribution == *asks => return None,
+        Some((Some(UpdateState::Aborted), latest)) => latest.record.spec.from.distribution.clone(),
+        Some((Some(UpdateState::Succeeded), latest)) => latest.record.spec.to.distribution.clone(),
+        Some(_) => return None,
     };
-    let is_of_another = |latest: &Latest| is_over(latest) && latest.record.spec.to.distribution != *asks;
-    (*asks != has && latest.is_none_or(is_of_another)).then_some(has)
+    (*asks != has).then_some(has)
 }
 
 /// How the end of an update is doing.
@@ -333,12 +335,14 @@ mod tests {
     use super::*;
 
     fn record(to: &str, status: &Value) -> ClusterUpdate {
-        let end = json!({"distribution": to, "kubernetes": "v1.16.7+vmware.1",
+        let end = |distribution: &str| {
+            json!({"distribution": distribution, "kubernetes": "v1.16.7+vmware.1",
             "controlPlane": {"count": 1, "class": "small", "storageClass": "fast"},
-            "workers": {"count": 1, "class": "small", "storageClass": "fast"}});
+            "workers": {"count": 1, "class": "small", "storageClass": "fast"}})
+        };
         let record = json!({
             "apiVersion": "windlass.dev/v1alpha1", "kind": "ClusterUpdate", "metadata": {"name": "my-tkc-1"},
-            "spec": {"cluster": "my-tkc", "ordinal": 1, "id": "7", "from": end, "to": end, "envelopeDigest": "d"},
+            "spec": {"cluster": "my-tkc", "ordinal": 1, "id": "7", "from": end("v1"), "to": end(to), "envelopeDigest": "d"},
             "status": status,
         });
         serde_json::from_value(record).unwrap()
@@ -352,7 +356,7 @@ mod tests {
     #[test]
     fn a_release_that_was_only_asked_for_can_be_taken_back_without_an_update() {
         let machines = json!({"count": 1, "class": "small", "storageClass": "fast"});
-        let check = |latest: Option<(&str, &str)>, has: &str, asks: &str, is_only_asked: bool| {
+        let check = |latest: Option<(&str, &str)>, has: &str, asks: &str, back: Option<&str>| {
             let cluster = json!({
                 "apiVersion": "run.tanzu.vmware.com/v1alpha1", "kind": "TanzuKubernetesCluster",
                 "metadata": {"name": "my-tkc"}, "status": {"version": has},
@@ -363,18 +367,19 @@ mod tests {
                 let record = record(to, &json!({"state": state}));
                 Latest { id: record.id().unwrap(), record }
             });
-            let expected = is_only_asked.then(|| has.to_owned());
-            assert_eq!(only_asked(&cluster, latest.as_ref()), expected, "{has} {asks}");
+            assert_eq!(only_asked(&cluster, latest.as_ref()).as_deref(), back, "{has} {asks}");
         };
-        check(None, "v1", "v2", true);
-        check(None, "v1", "v1", false);
-        check(Some(("v1", "Succeeded")), "v1", "v2", true);
-        check(Some(("v2", "Running")), "v1", "v2", false);
-        check(Some(("v2", "Failed")), "v1", "v2", false);
-        // What it has changed is still to be taken back; and at a hop some workers wait.
-        check(Some(("v2", "Aborted")), "v1", "v2", false);
-        check(Some(("v2", "Succeeded")), "v1", "v2", false);
-        check(Some(("v2", "Aborted")), "v1", "v3", true);
+        check(None, "v1", "v2", Some("v1"));
+        check(None, "v1", "v1", None);
+        check(Some(("v1", "Succeeded")), "v1", "v2", Some("v1"));
+        check(Some(("v2", "Running")), "v1", "v2", None);
+        check(Some(("v2", "Failed")), "v1", "v2", None);
+        // What it has changed is still to be taken back.
+        check(Some(("v2", "Aborted")), "v1", "v2", None);
+        check(Some(("v2", "Aborted")), "v1", "v3", Some("v1"));
+        // At a hop some workers wait.
+        check(Some(("v2", "Succeeded")), "v1", "v2", None);
+        check(Some(("v2", "Succeeded")), "v1", "v3", Some("v2"));
     }
 
     #[test]
