@@ -238,7 +238,8 @@ impl FaultMatrix {
 
     /// A line for each fault, and one for each cell that broke.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines = vec![format!("{} runs: each fault at each of {} steps", self.runs, self.steps.len())];
+        let mut lines =
+            vec![format!("{} runs with a fault, of an update that has {} steps", self.runs, self.steps.len())];
         for row in &self.rows {
             let of = |rank: u8| row.cells.iter().filter(move |cell| cell.outcome.rank() == rank).count();
             let latest = row.cells.iter().filter_map(|cell| cell.outcome.later()).max();

@@ -60,6 +60,8 @@ impl Report {
             1 => ", and 1 rule is violated on the way".to_owned(),
             many => format!(", and {many} rules are violated on the way"),
         };
+        let broken = self.faults.iter().flat_map(crate::matrix::FaultMatrix::broken).count();
+        let but = if broken == 0 { but } else { format!("{but}; broken by a fault in {broken} of the runs with one") };
         let took = if matches!(self.verdict, Verdict::Refused { .. }) {
             String::new()
         } else {
