@@ -270,6 +270,7 @@ pub fn hold_paced(start: &World, request: &Request, times: NonZeroU32) -> Result
 }
 
 /// How time goes.
+#[derive(Clone, Copy)]
 enum Pace {
     /// As fast as everybody is ready for it.
     Virtual,
