@@ -29,6 +29,7 @@ mod openapi;
 pub mod patch;
 pub mod path;
 mod present;
+pub mod private;
 pub mod protobuf;
 pub mod quantity;
 pub mod query;

@@ -10,32 +10,26 @@
 )]
 #![allow(clippy::disallowed_methods, reason = "a bench measures the time of this machine")]
 
+#[path = "shared/start.rs"]
+mod start;
+
 use std::time::{Duration, Instant};
 
-use jiff::Timestamp;
-use serde_json::json;
-use windlass_api::kind::tanzu::TanzuKubernetesCluster;
-use windlass_rehearse::rehearsal::{self, Request, Verdict};
+use windlass_rehearse::rehearsal::Verdict;
 use windlass_rehearse::report::{self, Asked, Origin, Report};
-use windlass_runtime::chance::Seed;
-use windlass_runtime::virtual_time::run_virtual;
-use windlass_sim::durations::Durations;
-use windlass_sim::fault::Scenario;
-use windlass_sim::world::{Settings, World};
+use windlass_sim::world::World;
 
 /// As in the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const SEED: Seed = Seed(1);
-
 fn main() {
     println!("{:<38} {:>8} {:>12} {:>14} {:>9}", "", "wall, s", "for each, ms", "virtual ÷ wall", "peak, MB");
-    let large = create(3, 50);
+    let large = start::create(3, 50).world;
     for runs in [1, 20] {
         measure(&format!("one cluster of 3+50, {runs} times"), runs, || vec![reported(&large, runs)]);
     }
-    let start = create(3, 10);
+    let start = start::create(3, 10).world;
     for clusters in [10, 100, 1000] {
         measure(&format!("{clusters} clusters of 3+10, once each"), clusters, || fleet(&start, clusters));
     }
@@ -54,7 +48,7 @@ fn fleet(start: &World, clusters: u32) -> Vec<Report> {
 }
 
 fn reported(start: &World, runs: u32) -> Report {
-    let request = Request::new("default/my-tkc".parse().unwrap(), "v1.16.7", SEED, at("2026-01-02T00:00:00Z"));
+    let request = start::request("v1.16.7", "2026-01-02T00:00:00Z");
     let asked = Asked { request, runs, threads: report::cores(), origin: Origin::default(), risks: Vec::new() };
     let (report, _) = report::report(start, &asked).unwrap();
     assert!(matches!(report.verdict, Verdict::Reached { .. }), "{}", report.text());
@@ -73,28 +67,6 @@ fn measure(what: &str, rehearsals: u32, run: impl FnOnce() -> Vec<Report>) {
         virtual_time.as_secs_f64() / wall.as_secs_f64(),
         peak_megabytes(),
     );
-}
-
-fn at(text: &str) -> Timestamp {
-    text.parse().unwrap()
-}
-
-fn create(control_plane: u32, workers: u32) -> World {
-    let founded = at("2026-01-01T00:00:00Z");
-    let world = run_virtual(SEED, founded, |time| async move {
-        let (clock, seed) = (time.clock, time.seed);
-        World::new(Settings { clock, seed, durations: Durations::default(), faults: Scenario::default() })
-            .await
-            .unwrap()
-    });
-    let machines = |count| json!({"count": count, "class": "best-effort-xlarge", "storageClass": "gc-storage-profile"});
-    let spec = json!({
-        "topology": {"controlPlane": machines(control_plane), "workers": machines(workers)},
-        "distribution": {"version": "v1.15.5"},
-    });
-    let cluster = TanzuKubernetesCluster::new("my-tkc", serde_json::from_value(spec).unwrap());
-    let request = Request::new("default/my-tkc".parse().unwrap(), "v1.15.5", SEED, founded);
-    rehearsal::create(&world.unwrap(), &request, &cluster).unwrap().world
 }
 
 /// The most memory that this process has held so far.

@@ -10,25 +10,20 @@
     reason = "a bench prints its figures, and ends where there are none"
 )]
 
+#[path = "shared/start.rs"]
+mod start;
+
 use std::time::Duration;
 
-use jiff::Timestamp;
-use serde_json::json;
-use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_rehearse::crash::Crashes;
-use windlass_rehearse::rehearsal::{self, Ended, Request, Verdict};
-use windlass_runtime::chance::Seed;
-use windlass_runtime::virtual_time::run_virtual;
-use windlass_sim::durations::Durations;
-use windlass_sim::fault::Scenario;
+use windlass_rehearse::rehearsal::{self, Ended, Verdict};
 use windlass_sim::timeline::Recorder;
-use windlass_sim::world::{Settings, World};
+use windlass_sim::world::World;
 
 /// As in the binary.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const SEED: Seed = Seed(1);
 const ROUNDS: usize = 9;
 /// Of `/proc/self/stat`: Linux has counted in hundredths of a second since 2.4, whatever the kernel's own tick is.
 const TICKS_A_SECOND: u64 = 100;
@@ -128,38 +123,12 @@ fn report(what: &str, machines: u32, rounds: &[Round]) {
     );
 }
 
-fn at(text: &str) -> Timestamp {
-    text.parse().unwrap()
-}
-
-fn request(to: &str, at: Timestamp) -> Request {
-    Request::new("default/my-tkc".parse().unwrap(), to, SEED, at)
-}
-
 fn create(control_plane: u32, workers: u32) -> Ended {
-    let founded = at("2026-01-01T00:00:00Z");
-    let world = run_virtual(SEED, founded, |time| async move {
-        World::new(Settings {
-            clock: time.clock,
-            seed: time.seed,
-            durations: Durations::default(),
-            faults: Scenario::default(),
-        })
-        .await
-        .unwrap()
-    });
-    let machines = |count| json!({"count": count, "class": "best-effort-xlarge", "storageClass": "gc-storage-profile"});
-    let spec = json!({
-        "topology": {"controlPlane": machines(control_plane), "workers": machines(workers)},
-        "distribution": {"version": "v1.15.5"},
-    });
-    let cluster = TanzuKubernetesCluster::new("my-tkc", serde_json::from_value(spec).unwrap());
-    let ended = rehearsal::create(&world.unwrap(), &request("v1.15.5", founded), &cluster).unwrap();
-    reached(ended)
+    reached(start::create(control_plane, workers))
 }
 
 fn upgrade(start: &World) -> Ended {
-    reached(rehearsal::hold(start, &request("v1.16.7", at("2026-01-02T00:00:00Z")), Crashes::none()).unwrap())
+    reached(rehearsal::hold(start, &start::request("v1.16.7", "2026-01-02T00:00:00Z"), Crashes::none()).unwrap())
 }
 
 fn reached(ended: Ended) -> Ended {

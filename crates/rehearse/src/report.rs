@@ -35,7 +35,7 @@ pub use estimate::{Estimate, Recorded};
 pub use fidelity::{Fidelity, How};
 pub use runs::cores;
 pub use spread::Spread;
-pub use stage::{Field, Replaced, StageForeseen};
+pub use stage::{Replaced, StageForeseen};
 pub use tally::{Tally, Violated};
 pub use wait::Wait;
 

@@ -18,6 +18,7 @@ use crate::actor::Actor;
 use crate::invariant::{Exempted, Violation};
 
 pub use extremes::{Extremes, Held, Outage, Quorum, Skewed};
+pub use picture::escaped;
 pub use recorder::Recorder;
 pub use what::What;
 

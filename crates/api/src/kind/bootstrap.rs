@@ -10,6 +10,33 @@ use super::wcp::TemplateMetadata;
 /// The group of the provider.
 pub const GROUP: &str = "bootstrap.cluster.x-k8s.io";
 
+/// Where a machine finds what it is told for `kubeadm init`.
+pub const INIT_FILE: &str = "/run/kubeadm/kubeadm.yaml";
+/// Where it finds what it is told for `kubeadm join`.
+pub const JOIN_FILE: &str = "/run/kubeadm/kubeadm-join-config.yaml";
+
+/// What a machine reads when it first boots, as far as anybody here does: the files that are to be written. There are keys among
+/// them, so it is not shown.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct CloudConfig {
+    /// The files, in order.
+    #[serde(default)]
+    pub write_files: Vec<CloudFile>,
+}
+
+/// A file that a machine writes when it first boots.
+#[derive(Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct CloudFile {
+    /// Where.
+    pub path: String,
+    /// What is in it.
+    #[serde(default)]
+    pub content: String,
+    /// How that is packed; empty for plain text.
+    #[serde(default)]
+    pub encoding: String,
+}
+
 /// What kubeadm is told on a machine. The first machine has an `initConfiguration`, all others a `joinConfiguration`.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[kube(

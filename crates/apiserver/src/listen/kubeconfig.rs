@@ -3,8 +3,8 @@
 //! It holds a key that opens everything, so no other user may read it, not even for the moment in which it is written; and
 //! it is never written over a file that holds somebody else's keys.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{self, File};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use base64::Engine;
@@ -13,6 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::tls::{self, Credential};
+use crate::private;
 
 /// The file could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -106,7 +107,7 @@ impl Kubeconfig<'_> {
             return Err(Error::NotAPath { path: path.to_owned() });
         };
         if !directory.as_os_str().is_empty() {
-            make_private_directory(directory).map_err(|source| Error::Write { path: directory.to_owned(), source })?;
+            private::make_folders(directory).map_err(|source| Error::Write { path: directory.to_owned(), source })?;
         }
         self.refuse_to_replace_others(path)?;
         let random = tls::random::<8>().map_err(|_| Error::Random { path: path.to_owned() })?;
@@ -114,7 +115,7 @@ impl Kubeconfig<'_> {
         hidden.push(file_name);
         hidden.push(format!(".{:016x}", u64::from_ne_bytes(random)));
         let temporary = directory.join(hidden);
-        let written = write_private_file(&temporary, self.to_yaml().as_bytes())
+        let written = private::write_file(&temporary, self.to_yaml().as_bytes())
             .and_then(|()| fs::rename(&temporary, path))
             .map_err(|source| Error::Write { path: path.to_owned(), source });
         if written.is_err() {
@@ -172,26 +173,6 @@ fn holds_only(text: &str, cluster: &str) -> bool {
     let Ok(names) = serde_saphyr::from_str::<Names>(text) else { return false };
     let all = |entries: Option<Vec<Named>>, name: &str| entries.into_iter().flatten().all(|entry| entry.name == name);
     all(names.clusters, cluster) && all(names.users, &user_of(cluster)) && all(names.contexts, cluster)
-}
-
-fn make_private_directory(path: &Path) -> io::Result<()> {
-    let mut builder = DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path)
-}
-
-/// `create_new` follows no link and opens nothing that somebody else has put there; the mode counts from the first moment.
-fn write_private_file(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(content)?;
-    // Or a crash of the machine could leave the new name with nothing in it.
-    file.sync_all()
 }
 
 #[cfg(test)]

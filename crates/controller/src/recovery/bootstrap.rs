@@ -7,7 +7,7 @@ use std::fmt;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde::Deserialize;
+use windlass_api::kind::bootstrap::CloudConfig;
 use windlass_api::name::ClusterSecret;
 
 /// Certificates and keys as text. Its `Debug` shows a length.
@@ -109,21 +109,6 @@ pub enum BootstrapError {
 
 fn place(line: Option<u64>) -> String {
     line.map(|line| format!(": line {line} cannot be read")).unwrap_or_default()
-}
-
-#[derive(Deserialize)]
-struct CloudConfig {
-    #[serde(default)]
-    write_files: Vec<File>,
-}
-
-#[derive(Deserialize)]
-struct File {
-    path: String,
-    #[serde(default)]
-    content: String,
-    #[serde(default)]
-    encoding: String,
 }
 
 /// The certificates and keys in bootstrap data. A first line that asks for templates is a comment to us: where there are any,

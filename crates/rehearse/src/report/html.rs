@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use windlass_sim::timeline::escaped;
+
 use super::Report;
 use super::spread::told;
 
@@ -66,7 +68,7 @@ impl Report {
             let guilty = replaced.because.iter().map(|field| {
                 let value = |value: &Option<String>| escaped(value.as_deref().unwrap_or("nothing"));
                 let (from, to) = (value(&field.from), value(&field.to));
-                format!("<code>{}</code>: {from} → {to} ({})", escaped(&field.field), escaped(field.origin))
+                format!("<code>{}</code>: {from} → {to} ({})", escaped(&field.field), escaped(field.origin.as_str()))
             });
             let guilty: Vec<String> = guilty.collect();
             page.put(format_args!(
@@ -137,29 +139,15 @@ impl Page {
     }
 }
 
-/// A text as HTML has it, in content and in attributes.
-fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            letter => escaped.push(letter),
-        }
-    }
-    escaped
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn nothing_that_comes_from_elsewhere_is_markup() {
-        assert_eq!(escaped("<a href='x'>\"&"), "&lt;a href=&#39;x&#39;&gt;&quot;&amp;");
+        let mut page = Page::default();
+        page.list(&["<a href=\"x\">&".into()]);
+        assert!(page.0.contains("<li>&lt;a href=&quot;x&quot;&gt;&amp;\n"), "{}", page.0);
     }
 
     #[test]

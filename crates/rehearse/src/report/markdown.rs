@@ -41,7 +41,7 @@ impl Report {
         for replaced in &self.replaced {
             let guilty = replaced.because.iter().map(|field| {
                 let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
-                format!("`{}`: {} → {} ({})", field.field, value(&field.from), value(&field.to), field.origin)
+                format!("`{}`: {} → {} ({})", field.field, value(&field.from), value(&field.to), field.origin.as_str())
             });
             let guilty: Vec<String> = guilty.collect();
             page.line(format_args!(

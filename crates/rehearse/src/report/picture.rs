@@ -1,5 +1,7 @@
 //! A report as a picture: the verdict, what stands in the way, and the lanes of the run that is told of, as SVG.
 
+use windlass_sim::timeline::escaped;
+
 use super::Report;
 
 /// As wide as the lanes are.
@@ -55,10 +57,6 @@ fn text(row: usize, class: &str, line: &str) -> String {
 fn lanes_height(svg: &str) -> usize {
     let after = svg.split_once(" height=\"").map(|(_, rest)| rest);
     after.and_then(|rest| rest.split('"').next()?.parse().ok()).unwrap_or(400)
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 #[cfg(test)]

@@ -53,25 +53,7 @@ pub struct Replaced {
     /// How long after the beginning it was gone.
     pub gone_after: SignedDuration,
     /// The fields that are guilty of it; none where it was not the update that asked for it.
-    pub because: Vec<Field>,
-}
-
-/// A field whose change replaces machines.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Field {
-    /// The kind of the object.
-    pub kind: String,
-    /// The field.
-    pub field: String,
-    /// What it is.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub from: Option<String>,
-    /// What it will be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub to: Option<String>,
-    /// Who asks for it.
-    pub origin: &'static str,
+    pub because: Vec<FieldChange>,
 }
 
 /// What the plan says of an update that was run. Nothing for one that was not allowed to begin, and for the end of a cluster.
@@ -134,7 +116,7 @@ pub(super) fn replaced(run: &Rehearsal, foreseen: Option<&Preview>) -> Vec<Repla
             pool: lane.pool.clone(),
             by: by.and_then(|by| Some(by.lane.as_ref()?.machine.clone())),
             gone_after: run.began.duration_until(event.at),
-            because: guilty.iter().filter(|change| is_of(change, lane, &run.cluster)).map(Field::of).collect(),
+            because: guilty.iter().filter(|change| is_of(change, lane, &run.cluster)).cloned().collect(),
         });
     }
     replaced
@@ -165,24 +147,12 @@ fn is_control_plane(change: &FieldChange) -> bool {
     change.role.starts_with("control-plane")
 }
 
-impl Field {
-    /// Its name in few words: all that a machine reads when it first boots is one.
-    pub fn short(&self) -> &str {
-        if self.kind.starts_with("KubeadmConfig") || self.field.contains("kubeadmConfigSpec") {
-            return "bootstrap";
-        }
-        self.field.rsplit('.').next().unwrap_or(&self.field)
+/// The name of a field in few words: all that a machine reads when it first boots is one.
+pub(super) fn short(change: &FieldChange) -> &str {
+    if change.kind.starts_with("KubeadmConfig") || change.field.contains("kubeadmConfigSpec") {
+        return "bootstrap";
     }
-
-    fn of(change: &FieldChange) -> Self {
-        Self {
-            kind: change.kind.clone(),
-            field: change.field.clone(),
-            from: change.from.clone(),
-            to: change.to.clone(),
-            origin: change.origin.as_str(),
-        }
-    }
+    change.field.rsplit('.').next().unwrap_or(&change.field)
 }
 
 /// The narrowest limit for the number of machines in the namespace of a cluster, and who says so.

@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use windlass_plan::risk::Severity;
 
 use super::spread::told;
-use super::{Estimate, Field, How, Origin, Quota, Report, StageForeseen, Tally, Wait};
+use super::{Estimate, How, Origin, Quota, Report, StageForeseen, Tally, Wait};
 use crate::rehearsal::Verdict;
 
 /// Of a list of machines no more than this is told; the document has all.
@@ -189,7 +189,7 @@ impl Report {
         for replaced in self.replaced.iter().take(MACHINES_MAX) {
             let after = told(replaced.gone_after);
             let by = replaced.by.as_ref().map_or_else(|| "by none".to_owned(), |by| format!("by {by}"));
-            let mut guilty: Vec<&str> = replaced.because.iter().map(Field::short).collect();
+            let mut guilty: Vec<&str> = replaced.because.iter().map(super::stage::short).collect();
             guilty.dedup();
             let guilty = if guilty.is_empty() { String::new() } else { format!("   # {}", guilty.join(", ")) };
             lines.push(format!("-/+ {} {by}, after {after}{guilty}", replaced.machine));

@@ -216,8 +216,8 @@ fn cut(name: &str) -> String {
     format!("…{end}")
 }
 
-/// A text as XML has it.
-fn escaped(text: &str) -> String {
+/// A text as XML and HTML have it, in content and in attributes between double quotes.
+pub fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {

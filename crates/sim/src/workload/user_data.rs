@@ -1,30 +1,11 @@
 //! What a machine reads when it boots: a cloud-config, with kubeadm's configuration among its files.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
-use windlass_api::kind::bootstrap::NodeRegistration;
+use windlass_api::kind::bootstrap::{CloudConfig, INIT_FILE as INIT, JOIN_FILE as JOIN, NodeRegistration};
 use windlass_api::version::KubernetesVersion;
 
 use super::Begins;
 use super::record::Configuration;
-
-/// Where the configuration of `kubeadm init` is.
-const INIT: &str = "/run/kubeadm/kubeadm.yaml";
-/// Where the configuration of `kubeadm join` is.
-const JOIN: &str = "/run/kubeadm/kubeadm-join-config.yaml";
-
-#[derive(Deserialize)]
-struct CloudConfig {
-    #[serde(default)]
-    write_files: Vec<File>,
-}
-
-#[derive(Deserialize)]
-struct File {
-    path: String,
-    #[serde(default)]
-    content: String,
-}
 
 /// Why bootstrap data cannot be used.
 #[derive(Debug, thiserror::Error)]

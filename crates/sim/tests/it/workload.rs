@@ -332,6 +332,16 @@ fn a_cluster_made_from_nodes_alone_has_their_machines_and_members() {
     });
 }
 
+/// A cluster made from four nodes of a control plane, of which two are not heard of.
+async fn of_four(world: &World) -> Workload {
+    let workload = world.workloads().ensure(&cluster());
+    let direct = Client::new(workload.server().clone(), "default");
+    for (name, ready) in [("cp-0", "True"), ("cp-1", "Unknown"), ("cp-2", "True"), ("cp-3", "Unknown")] {
+        register(&direct, name, true, ready).await;
+    }
+    workload
+}
+
 #[test]
 fn members_that_were_seen_are_as_they_were_seen() {
     let seen = |name: &str, healthy, learner, alarms: &[Alarm]| Seen {
@@ -343,11 +353,7 @@ fn members_that_were_seen_are_as_they_were_seen() {
         (1..).zip(seen).map(id).collect()
     };
     in_world(|world| async move {
-        let workload = world.workloads().ensure(&cluster());
-        let direct = Client::new(workload.server().clone(), "default");
-        for (name, ready) in [("cp-0", "True"), ("cp-1", "Unknown"), ("cp-2", "True"), ("cp-3", "Unknown")] {
-            register(&direct, name, true, ready).await;
-        }
+        let workload = of_four(&world).await;
         let all = ids(vec![
             seen("cp-0", false, false, &[]),
             seen("cp-1", false, false, &[]),
@@ -360,11 +366,7 @@ fn members_that_were_seen_are_as_they_were_seen() {
         assert_eq!(workload.alarms().keys().collect::<Vec<_>>(), [&3]);
     });
     in_world(|world| async move {
-        let workload = world.workloads().ensure(&cluster());
-        let direct = Client::new(workload.server().clone(), "default");
-        for (name, ready) in [("cp-0", "True"), ("cp-1", "Unknown"), ("cp-2", "True"), ("cp-3", "Unknown")] {
-            register(&direct, name, true, ready).await;
-        }
+        let workload = of_four(&world).await;
         let all = ids(vec![
             seen("cp-0", false, false, &[]),
             seen("cp-2", true, false, &[]),

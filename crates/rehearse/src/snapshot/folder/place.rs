@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
+
+use windlass_apiserver::private;
 
 use super::error::SaveError;
 use super::{HEAD, MANAGEMENT, WORKLOADS};
@@ -63,7 +65,7 @@ fn write_all(new: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) -> Result<(), SaveE
     make_folder(&new.join(WORKLOADS))?;
     for (file, content) in files {
         let path = new.join(file);
-        write_file(&path, content).map_err(|source| SaveError::Write { path, source })?;
+        private::write_file(&path, content).map_err(|source| SaveError::Write { path, source })?;
     }
     Ok(())
 }
@@ -89,19 +91,5 @@ fn swap(dir: &Path, new: &Path, old: &Path, there: bool) -> Result<(), SaveError
 }
 
 fn make_folder(path: &Path) -> Result<(), SaveError> {
-    let mut builder = DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(path).map_err(|source| SaveError::Write { path: path.to_owned(), source })
-}
-
-/// The mode counts from the first moment.
-fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
-    file.write_all(content)?;
-    file.sync_all()
+    private::make_folder(path).map_err(|source| SaveError::Write { path: path.to_owned(), source })
 }

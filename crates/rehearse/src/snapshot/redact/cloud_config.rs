@@ -1,23 +1,10 @@
 //! What a machine is told when it boots, without what is secret in it: a simulated machine goes on with the rest.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
+use windlass_api::kind::bootstrap::{CloudConfig, INIT_FILE, JOIN_FILE};
 
 /// Where the configuration of kubeadm is.
-const FILES: [&str; 2] = ["/run/kubeadm/kubeadm.yaml", "/run/kubeadm/kubeadm-join-config.yaml"];
-
-#[derive(Deserialize)]
-struct CloudConfig {
-    #[serde(default)]
-    write_files: Vec<File>,
-}
-
-#[derive(Deserialize)]
-struct File {
-    path: String,
-    #[serde(default)]
-    content: String,
-}
+const FILES: [&str; 2] = [INIT_FILE, JOIN_FILE];
 
 /// What kubeadm is told about the cluster and the node; `None` where a text is no bootstrap data.
 pub(super) fn told(text: &str) -> Option<Value> {
