@@ -139,7 +139,12 @@ pub fn matrix(
     let ended = in_order(&plans, threads, one);
     let mut rows: Vec<Row> = Vec::new();
     for (plan, run) in plans.iter().zip(ended) {
-        if let Some(cell) = cell(plan, &run?, &reference.rehearsal, &steps) {
+        let cell = match run {
+            Ok(run) => cell(plan, &run, &reference.rehearsal, &steps),
+            Err(error @ (Error::Broken(_) | Error::Ask { .. })) => Some(broke_down(plan, &error)),
+            Err(error) => return Err(error.into()),
+        };
+        if let Some(cell) = cell {
             put(&mut rows, plan, cell);
         }
     }
@@ -147,7 +152,7 @@ pub fn matrix(
     Ok(FaultMatrix { steps: names, rows, runs })
 }
 
-/// Runs it. A run that broke down is one that did not end as it should.
+/// Runs it.
 fn hold(start: &World, plan: &Plan) -> Result<Rehearsal, Error> {
     match plan.crashes {
         Some(point) => rehearsal::hold(start, &plan.request, Crashes::at(vec![point])).map(|ended| ended.rehearsal),
@@ -198,6 +203,13 @@ fn cell(plan: &Plan, run: &Rehearsal, reference: &Rehearsal, steps: &[Step]) -> 
     };
     let replay = format!("{} --runs 1 --fault {}@{step}", plan.request.replay(), plan.kind);
     Some(Cell { outcome: outcome(run, reference), step, replay, scenario })
+}
+
+/// A run that broke down, or could never be asked for, is one that did not end as it should.
+fn broke_down(plan: &Plan, error: &Error) -> Cell {
+    let (step, why) = (plan.step.clone(), error.to_string());
+    let replay = format!("{} --runs 1 --fault {}@{step}", plan.request.replay(), plan.kind);
+    Cell { outcome: Outcome::Broken { why }, step, replay, scenario: plan.request.faults.clone() }
 }
 
 /// Compares a run with the one in which nothing went wrong.

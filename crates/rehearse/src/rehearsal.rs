@@ -37,6 +37,9 @@ pub use wish::{Setting, SettingError, Wish};
 /// By when the controllers have noticed what happened to a cluster.
 const NOTICED: Duration = Duration::from_secs(60);
 
+/// How soon somebody asks again whom the API could not answer.
+const ASKS_AGAIN: Duration = Duration::from_secs(10);
+
 /// What to rehearse.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Request {
@@ -361,7 +364,7 @@ fn stages(world: &World, request: &Request) -> Vec<StageRecord> {
 /// Asks, and waits for the end.
 async fn follow(world: &World, request: &Request, ask: &Ask<'_>) -> Result<Settled, Error> {
     let began = Instant::now();
-    match ask::ask(world, &request.cluster, ask).await? {
+    match patiently(world, request, ask).await? {
         Answer::Accepted => {
             let bounds = Bounds { earliest: began + request.scenario_has_begun(), latest: began + request.deadline };
             Ok(settle::settle(world, &request.cluster, bounds).await)
@@ -369,6 +372,19 @@ async fn follow(world: &World, request: &Request, ask: &Ask<'_>) -> Result<Settl
         Answer::Refused { why } => {
             let at = world.settings().clock.now();
             Ok(Settled { verdict: Verdict::Refused { why }, at, waited: Vec::new() })
+        }
+    }
+}
+
+/// Asks, and asks again where the API cannot answer because of a fault, as people do.
+async fn patiently(world: &World, request: &Request, ask: &Ask<'_>) -> Result<Answer, Error> {
+    let latest = Instant::now() + request.deadline;
+    loop {
+        match ask::ask(world, &request.cluster, ask).await {
+            Err(Error::Ask { .. }) if !request.faults.is_empty() && Instant::now() < latest => {
+                tokio::time::sleep(ASKS_AGAIN).await;
+            }
+            answered => return answered,
         }
     }
 }

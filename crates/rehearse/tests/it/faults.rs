@@ -5,7 +5,8 @@ use windlass_rehearse::rehearsal::{Rehearsal, Request, Verdict, rehearse};
 use windlass_rehearse::sweep::Pick;
 use windlass_sim::actor::Caller;
 use windlass_sim::fault::{
-    Action, EtcdFault, Fault, Loss, MachineFault, Place, Requests, Scenario, Skew, Span, WatchEnd, When, Whom,
+    Action, EtcdFault, Fault, Loss, MachineFault, Place, Requests, Scenario, Skew, Span, WatchEnd, WebhookFault, When,
+    Whom,
 };
 use windlass_sim::timeline::What;
 
@@ -85,6 +86,15 @@ fn an_upgrade_survives_wrong_clocks_and_any_order() {
         Fault::WrongClock { caller: Caller::Controllers, how: Skew::Step { by: jiff::SignedDuration::from_hours(1) } };
     survives(Scenario::of(clock), "F15: ");
     survives(Scenario::of(Fault::AnyOrder {}), "F16: ");
+}
+
+#[test]
+fn whoever_asks_for_an_upgrade_while_its_webhook_is_down_asks_again() {
+    let down = Fault::Webhook { how: WebhookFault::Down };
+    let when = When::between(Span::default(), Span::seconds(60));
+    let rehearsal = survives(Scenario::default().and(down, when), "F33: ");
+    let asked = rehearsal.timeline.events.iter().find(|event| event.what == What::ClusterRequested).unwrap();
+    assert!(rehearsal.began.duration_until(asked.at).as_secs() >= 60, "{rehearsal}");
 }
 
 #[test]
