@@ -29,6 +29,7 @@ pub mod report;
 pub mod resolve;
 pub mod risk;
 pub mod roll;
+pub mod roster;
 pub mod step;
 pub mod target;
 pub mod why;

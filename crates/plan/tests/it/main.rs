@@ -18,6 +18,7 @@ mod render;
 mod report;
 mod risk;
 mod roll;
+mod roster;
 mod sample;
 mod second_opinion;
 mod seed;
