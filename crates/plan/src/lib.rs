@@ -21,6 +21,7 @@ mod digest;
 pub mod envelope;
 pub mod gate;
 pub mod inventory;
+pub mod legacy;
 pub mod package;
 pub mod planner;
 pub mod release;

@@ -11,6 +11,7 @@ mod fuzz;
 mod gates;
 mod hops;
 mod kept;
+mod legacy;
 mod model;
 mod properties;
 mod releases;
