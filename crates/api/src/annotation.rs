@@ -49,6 +49,11 @@ keys! {
     /// The questions that Cluster API still has to ask about a Cluster, with commas between them. Written by Cluster API; read
     /// by us: while there are some, an upgrade has not ended.
     PENDING_HOOKS: String = "runtime.cluster.x-k8s.io/pending-hooks";
+    /// Whoever is asked before a Cluster goes has agreed. Written and read by Cluster API.
+    OK_TO_DELETE: Present = "runtime.cluster.x-k8s.io/ok-to-delete";
+    /// Whoever wants to know that a control plane answers was told. Cluster API keeps a question for it among those that are
+    /// pending; the World, where nobody may be there to be asked, keeps this. Written and read by the World.
+    TOLD_INITIALIZED: Present = "sim.windlass.dev/after-control-plane-initialized";
     /// On a pool of a topology: it and those after it keep their version. Written by people; read by Cluster API, and by us,
     /// who say which pool is held back.
     HOLD_UPGRADE_SEQUENCE: Present = "topology.cluster.x-k8s.io/hold-upgrade-sequence";

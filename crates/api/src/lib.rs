@@ -27,6 +27,7 @@
 
 pub mod annotation;
 pub mod condition;
+pub mod hook;
 pub mod key;
 pub mod kind;
 pub mod label;

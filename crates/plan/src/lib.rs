@@ -20,6 +20,7 @@ pub mod diff;
 mod digest;
 pub mod envelope;
 pub mod gate;
+pub mod hook;
 pub mod inventory;
 pub mod legacy;
 pub mod package;

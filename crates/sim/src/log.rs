@@ -15,7 +15,7 @@ use windlass_runtime::clock::Clock;
 
 pub(crate) use endpoint::PodLog;
 
-use crate::program::{Container, Exit, Programs};
+use crate::program::{Container, Exit, Programs, Reply, Unheard};
 
 /// The resource of a pod's log.
 pub const LOGS: &str = "logs.sim.windlass.dev";
@@ -118,5 +118,9 @@ impl Programs for Logged {
             container.log = Log(Some(Arc::new(File { store, clock, pod, uid })));
         }
         self.programs.run(container)
+    }
+
+    fn post(&self, url: String, body: Vec<u8>) -> BoxFuture<'static, Result<Reply, Unheard>> {
+        self.programs.post(url, body)
     }
 }

@@ -19,6 +19,7 @@ mod conditions;
 mod context;
 pub(crate) mod contract;
 mod defaults;
+mod extension;
 mod infrastructure;
 mod job;
 mod kubeadm_control_plane;
@@ -90,7 +91,7 @@ impl Management {
     pub async fn run(self, stop: impl Future<Output = ()>) {
         let watches = Watches::new(&self.client);
         let caches = watches.caches();
-        let (processes, exits) = Processes::new(self.programs);
+        let (processes, exits) = Processes::new(Arc::clone(&self.programs));
         let clock = self.faults.clock(Caller::Simulators, &self.clock);
         let mut options = Options::new(self.clock.clone(), self.seed.child("management"));
         if let Some(chance) = self.faults.order(Caller::Simulators) {
@@ -117,6 +118,7 @@ impl Management {
             components,
             wire: Wire::default(),
             processes,
+            programs: self.programs,
             placing: Arc::default(),
         };
         runner.run_keys(Arc::new(context), reconcile, stop).await;
@@ -175,6 +177,10 @@ async fn bring_forward(subject: Subject, key: Key, turn: Turn) -> Result<Outcome
         },
         Subject::MachineHealthCheck => match caches.health_checks.get(&key) {
             Some(check) => machine_health_check::reconcile(&turn, &check).await,
+            None => Ok(Outcome::done()),
+        },
+        Subject::Extension => match caches.extensions.get(&key) {
+            Some(extension) => extension::reconcile(&turn, &extension).await,
             None => Ok(Outcome::done()),
         },
         Subject::Job => job::reconcile(&turn, &key).await,

@@ -33,4 +33,28 @@ pub struct Exit {
 pub trait Programs: Send + Sync {
     /// Runs a container to its end.
     fn run(&self, container: Container) -> BoxFuture<'static, Exit>;
+
+    /// Posts a body to a server that runs in the management cluster, as HTTPS would. Nobody listens unless somebody says so.
+    fn post(&self, url: String, _body: Vec<u8>) -> BoxFuture<'static, Result<Reply, Unheard>> {
+        Box::pin(std::future::ready(Err(Unheard { url, why: "connection refused".to_owned() })))
+    }
+}
+
+/// What a server answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// 200 if all went well.
+    pub code: u16,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// No server answered.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("Post \"{url}\": {why}")]
+pub struct Unheard {
+    /// Where it was looked for.
+    pub url: String,
+    /// What went wrong.
+    pub why: String,
 }

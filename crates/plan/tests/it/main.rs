@@ -9,6 +9,7 @@ mod envelope;
 mod fake;
 mod fuzz;
 mod gates;
+mod hook;
 mod hops;
 mod kept;
 mod legacy;

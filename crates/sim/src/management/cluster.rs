@@ -21,6 +21,7 @@ use super::context::{Error, Turn, belonging, deleting};
 use super::ownership::{controlled_by, controller, is_held, owned_by, with_finalizer, with_owner};
 use super::pause;
 use super::secret;
+use super::topology;
 use super::write::{self, Watched};
 pub(super) use pace::Pace;
 
@@ -147,6 +148,10 @@ fn provisioned(infrastructure: &WCPCluster) -> bool {
 /// Workers go first, then the control plane, and what the Cluster needs once goes last.
 async fn remove(turn: &Turn, cluster: &Cluster, parts: Descendants) -> Result<Outcome, Error> {
     if !is_held(&cluster.metadata, FINALIZER) {
+        return Ok(Outcome::done());
+    }
+    // Whoever has to agree is asked where the topology is looked after.
+    if topology::holds_deletion(turn, cluster) {
         return Ok(Outcome::done());
     }
     let written = say(turn, cluster, &status::of_going(turn, cluster, &parts)).await?;

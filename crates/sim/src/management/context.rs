@@ -13,6 +13,7 @@ use kube::api::DynamicObject;
 use windlass_api::kind::bootstrap::KubeadmConfig;
 use windlass_api::kind::cluster_api::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::kind::control_plane::KubeadmControlPlane;
+use windlass_api::kind::extension::ExtensionConfig;
 use windlass_api::kind::machine_health::{MachineDrainRule, MachineHealthCheck};
 use windlass_api::kind::topology::ClusterClass;
 use windlass_api::kind::virtual_machine::{VirtualMachineClass, VirtualMachineImage};
@@ -33,6 +34,7 @@ use super::topology::Applied;
 use crate::door::{DoorError, Doors};
 use crate::durations::{self, Durations, Spread};
 use crate::fault::Faults;
+use crate::program::Programs;
 use crate::workload::Workloads;
 
 /// One turn of a controller.
@@ -54,6 +56,8 @@ pub(super) struct Context {
     pub applied: Applied,
     pub pace: Pace,
     pub processes: Processes,
+    /// Who answers what Cluster API asks.
+    pub programs: Arc<dyn Programs>,
     /// Who looks for a place for a machine where there are limits does so alone.
     pub placing: Arc<tokio::sync::Mutex<()>>,
 }
@@ -69,6 +73,7 @@ pub(super) struct Caches {
     /// As they are on the wire, like all templates.
     pub control_plane_templates: Cache<DynamicObject>,
     pub cluster_classes: Cache<ClusterClass>,
+    pub extensions: Cache<ExtensionConfig>,
     pub health_checks: Cache<MachineHealthCheck>,
     pub drain_rules: Cache<MachineDrainRule>,
     pub bootstraps: Cache<KubeadmConfig>,

@@ -20,11 +20,13 @@ pub(super) enum Subject {
     Topology,
     ClusterClass,
     MachineHealthCheck,
+    /// An `ExtensionConfig`, which is in no namespace.
+    Extension,
     Job,
 }
 
 /// All that are not bare, and what their keys begin with.
-const PREFIXES: [(Subject, &str); 11] = [
+const PREFIXES: [(Subject, &str); 12] = [
     (Subject::Cluster, "cluster"),
     (Subject::ClusterInfrastructure, "wcpcluster"),
     (Subject::Machine, "machine"),
@@ -35,6 +37,7 @@ const PREFIXES: [(Subject, &str); 11] = [
     (Subject::Topology, "topology"),
     (Subject::ClusterClass, "clusterclass"),
     (Subject::MachineHealthCheck, "machinehealthcheck"),
+    (Subject::Extension, "extensionconfig"),
     (Subject::Job, "job"),
 ];
 
@@ -49,7 +52,7 @@ impl Subject {
             Self::MachineSet => Actor::MachineSet,
             Self::MachineDeployment => Actor::MachineDeployment,
             Self::KubeadmControlPlane => Actor::KubeadmControlPlane,
-            Self::Topology | Self::ClusterClass => Actor::Topology,
+            Self::Topology | Self::ClusterClass | Self::Extension => Actor::Topology,
             Self::MachineHealthCheck => Actor::MachineHealthCheck,
             Self::Job => Actor::Job,
         }

@@ -12,6 +12,7 @@ mod blueprint;
 mod class;
 mod condition;
 mod desired;
+mod hook;
 mod name;
 mod patch;
 mod upgrade;
@@ -26,10 +27,13 @@ use windlass_runtime::runner::Outcome;
 
 use super::conditions::{self, Fact};
 use super::context::{Error, Turn, deleting, is_paused};
+use super::extension::PATIENCE;
 use super::write;
 pub(super) use apply::Applied;
 use blueprint::Blueprint;
 pub(super) use class::reconcile as reconcile_class;
+pub(super) use hook::holds_deletion;
+use upgrade::{Decision, State};
 use view::View;
 
 /// Why a topology cannot be brought forward, for people.
@@ -40,8 +44,30 @@ struct Refusal(String);
 enum Stop {
     /// It cannot be, as it is.
     Refused(Refusal),
+    /// Whoever has to be asked did not answer.
+    Unanswered(String),
     /// Something went wrong on the way.
     Failed(Error),
+}
+
+/// What a topology is to become now, and what that was decided by.
+struct Decided {
+    state: State,
+    decision: Decision,
+}
+
+/// What came of a look.
+struct Looked {
+    /// The Cluster, if it was changed.
+    changed: Option<Cluster>,
+    fact: Fact,
+    outcome: Outcome,
+}
+
+impl Looked {
+    fn only(fact: Fact) -> Self {
+        Self { changed: None, fact, outcome: Outcome::done() }
+    }
 }
 
 impl From<Refusal> for Stop {
@@ -59,30 +85,51 @@ impl From<Error> for Stop {
 /// Brings what a Cluster is made of forward.
 pub(super) async fn reconcile(turn: &Turn, cluster: &Cluster) -> Result<Outcome, Error> {
     let Some(topology) = &cluster.spec.topology else { return Ok(Outcome::done()) };
-    let (changed, fact) = match () {
-        () if cluster.spec.paused == Some(true) || is_paused(&cluster.metadata) => (None, condition::paused(cluster)),
-        () if deleting(&cluster.metadata) => (None, condition::deleting()),
-        () => match bring_forward(turn, cluster, topology).await {
-            Ok((changed, fact)) => (changed, fact),
-            Err(Stop::Refused(Refusal(why))) => (None, condition::failed(why)),
-            Err(Stop::Failed(error)) => return Err(error),
-        },
+    let looked = match () {
+        () if cluster.spec.paused == Some(true) || is_paused(&cluster.metadata) => {
+            Ok(Looked::only(condition::paused(cluster)))
+        }
+        () if deleting(&cluster.metadata) => let_go(turn, cluster).await,
+        () => bring_forward(turn, cluster, topology).await,
     };
-    say(turn, changed.as_ref().unwrap_or(cluster), fact).await?;
-    Ok(Outcome::done())
+    let looked = match looked {
+        Ok(looked) => looked,
+        Err(Stop::Refused(Refusal(why))) => Looked::only(condition::failed(why)),
+        Err(Stop::Unanswered(why)) => {
+            Looked { outcome: Outcome::requeue_after(PATIENCE), ..Looked::only(condition::failed(why)) }
+        }
+        Err(Stop::Failed(error)) => return Err(error),
+    };
+    say(turn, looked.changed.as_ref().unwrap_or(cluster), looked.fact).await?;
+    Ok(looked.outcome)
+}
+
+/// Asks whoever wants to be asked before a Cluster goes.
+async fn let_go(turn: &Turn, cluster: &Cluster) -> Result<Looked, Stop> {
+    let held = hook::before_delete(turn, cluster).await?;
+    let fact = condition::deleting(held.as_ref().map(|(held, _)| held.as_str()));
+    let outcome = held.map_or_else(Outcome::done, |(_, after)| Outcome::requeue_after(after));
+    Ok(Looked { outcome, ..Looked::only(fact) })
 }
 
 /// One look: what there is, what each part may become, and the writes that lead there.
-async fn bring_forward(turn: &Turn, cluster: &Cluster, topology: &Topology) -> Result<(Option<Cluster>, Fact), Stop> {
+async fn bring_forward(turn: &Turn, cluster: &Cluster, topology: &Topology) -> Result<Looked, Stop> {
     let class = class::of(turn, cluster, topology)?;
     if class.status.as_ref().and_then(|status| status.observed_generation) != class.metadata.generation {
-        return Ok((None, condition::class_not_reconciled()));
+        return Ok(Looked::only(condition::class_not_reconciled()));
     }
+    if let Some((held, after)) = hook::before_create(turn, cluster).await? {
+        return Ok(Looked { outcome: Outcome::requeue_after(after), ..Looked::only(condition::creation_held(&held)) });
+    }
+    let told = hook::after_initialized(turn, cluster).await?;
+    let cluster = told.as_ref().unwrap_or(cluster);
     let blueprint = Blueprint::of(turn, &class)?;
     let view = View::of(turn, cluster, topology, &blueprint);
-    let decision = upgrade::decide(&view.state());
-    let changed = apply::all(&view, &decision).await?;
-    Ok((changed, condition::of(&view, &decision)))
+    let decided = hook::decide(&view).await?;
+    let changed = apply::all(&view, &decided).await?;
+    let fact = condition::of(&view, &decided.decision);
+    let outcome = hook::patience(&decided.state).map_or_else(Outcome::done, Outcome::requeue_after);
+    Ok(Looked { changed: changed.or_else(|| told.clone()), fact, outcome })
 }
 
 async fn say(turn: &Turn, cluster: &Cluster, fact: Fact) -> Result<(), Error> {

@@ -12,6 +12,7 @@ use windlass_api::kind::ContractReference;
 use windlass_api::kind::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api::kind::cluster_api::{Cluster, Machine, MachineDeployment, MachineSet, MachineTemplate};
 use windlass_api::kind::control_plane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
+use windlass_api::kind::extension::ExtensionConfig;
 use windlass_api::kind::machine_health::{MachineDrainRule, MachineHealthCheck};
 use windlass_api::kind::topology::ClusterClass;
 use windlass_api::kind::virtual_machine::{VirtualMachineClass, VirtualMachineImage};
@@ -44,6 +45,7 @@ pub(super) struct Watches {
     control_planes: Watch<KubeadmControlPlane>,
     control_plane_templates: Watch<DynamicObject>,
     cluster_classes: Watch<ClusterClass>,
+    extensions: Watch<ExtensionConfig>,
     health_checks: Watch<MachineHealthCheck>,
     drain_rules: Watch<MachineDrainRule>,
     bootstraps: Watch<KubeadmConfig>,
@@ -76,6 +78,7 @@ impl Watches {
                 ApiResource::erase::<KubeadmControlPlaneTemplate>(&()),
             ),
             cluster_classes: Watch::all(client.clone()),
+            extensions: Watch::all(client.clone()),
             health_checks: Watch::all(client.clone()),
             drain_rules: Watch::all(client.clone()),
             bootstraps: Watch::all(client.clone()).grouped_by(by_label),
@@ -105,6 +108,7 @@ impl Watches {
             control_planes: self.control_planes.cache(),
             control_plane_templates: self.control_plane_templates.cache(),
             cluster_classes: self.cluster_classes.cache(),
+            extensions: self.extensions.cache(),
             health_checks: self.health_checks.cache(),
             drain_rules: self.drain_rules.cache(),
             bootstraps: self.bootstraps.cache(),
@@ -153,6 +157,7 @@ impl Watches {
             .watches(self.control_plane_templates, move |template| by_control_plane_template(&template.metadata))
             .watches(self.cluster_templates, move |template| by_cluster_template(&template.metadata))
             .watches(self.cluster_classes, move |class| by_class(&class.metadata))
+            .watches(self.extensions, |extension| vec![itself(Subject::Extension, &extension.metadata)])
             .watches(self.health_checks, move |check| by_health_check(&check.metadata))
             .watches(self.drain_rules, move |rule| by_drain_rule(&rule.metadata))
             .watches(self.machines, move |machine| by_machine(machine))

@@ -4,6 +4,7 @@ mod bootstrap;
 mod control_plane;
 mod domains;
 mod drain;
+mod extension;
 mod health;
 mod in_place;
 mod pool;

@@ -11,6 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams};
 use serde_json::{Map, Value, json};
+use windlass_api::hook::HookName;
 use windlass_api::kind::ContractReference;
 use windlass_api::kind::cluster_api::{Cluster, MachineDeployment, MachineTemplate};
 use windlass_api::kind::control_plane::KubeadmControlPlane;
@@ -18,10 +19,9 @@ use windlass_api::kind::wcp::WCPCluster;
 use windlass_api::{annotation, label};
 use windlass_runtime::chance::Seed;
 
-use super::Stop;
 use super::desired::{self, Derived, Desired};
-use super::upgrade::Decision;
-use super::view::{AFTER_CLUSTER_UPGRADE, View};
+use super::view::View;
+use super::{Decided, Stop};
 use crate::management::context::{Error, Turn, belonging, cluster_name, deleting, path};
 use crate::management::write::{self, Watched};
 
@@ -52,16 +52,17 @@ fn state(meta: &ObjectMeta) -> u64 {
 }
 
 /// Brings all parts in line that may be, and answers with the Cluster if it was changed.
-pub(super) async fn all(view: &View<'_>, decision: &Decision) -> Result<Option<Cluster>, Stop> {
+pub(super) async fn all(view: &View<'_>, decided: &Decided) -> Result<Option<Cluster>, Stop> {
+    let decision = &decided.decision;
     let desired = desired::of(view, decision)?;
     // That an upgrade begins is written down first: a try that comes no further begins it again.
-    let begun = if decision.begins.is_some() { refer(view, &desired, decision).await? } else { None };
+    let begun = if decision.begins.is_some() { refer(view, &desired, decided).await? } else { None };
     apply::<WCPCluster>(view.turn, view.infrastructure.as_deref(), &desired.infrastructure).await?;
     if let Some(control_plane) = &desired.control_plane {
         make(view.turn, &control_plane.machines).await?;
         apply::<KubeadmControlPlane>(view.turn, view.control_plane.as_deref(), &control_plane.object).await?;
     }
-    let changed = if decision.begins.is_some() { begun } else { refer(view, &desired, decision).await? };
+    let changed = if decision.begins.is_some() { begun } else { refer(view, &desired, decided).await? };
     for (pool, topology) in desired.pools.iter().map(|pool| (pool, pool_name(&pool.object))) {
         make(view.turn, &pool.bootstrap).await?;
         make(view.turn, &pool.infrastructure).await?;
@@ -128,7 +129,7 @@ fn templates(turn: &Turn, object: &DynamicObject) -> Api<DynamicObject> {
 }
 
 /// Says in the Cluster what it is made of, and what its upgrade is at; in one write.
-async fn refer(view: &View<'_>, desired: &Desired, decision: &Decision) -> Result<Option<Cluster>, Error> {
+async fn refer(view: &View<'_>, desired: &Desired, decided: &Decided) -> Result<Option<Cluster>, Error> {
     let mut change = Map::new();
     let mut spec = Map::new();
     if view.cluster.spec.infrastructure_ref.is_none() {
@@ -141,7 +142,7 @@ async fn refer(view: &View<'_>, desired: &Desired, decision: &Decision) -> Resul
     if !spec.is_empty() {
         change.insert("spec".into(), Value::Object(spec));
     }
-    let annotations = upgrade_annotations(view, decision);
+    let annotations = upgrade_annotations(view, decided);
     let mut metadata = Map::new();
     if !annotations.is_empty() {
         metadata.insert("annotations".into(), Value::Object(annotations));
@@ -178,28 +179,33 @@ fn reference(object: &Value) -> ContractReference {
     }
 }
 
-/// What the annotations that accompany an upgrade have to be changed by. There is nobody here who answers the questions, so
-/// each is over when its turn comes.
-fn upgrade_annotations(view: &View<'_>, decision: &Decision) -> Map<String, Value> {
+/// What the annotations that accompany an upgrade have to be changed by: a question is over when it was answered.
+fn upgrade_annotations(view: &View<'_>, decided: &Decided) -> Map<String, Value> {
+    let Decided { state, decision } = decided;
     let known: BTreeSet<&str> = view.pending_hooks().into_iter().collect();
     let mut hooks = known.clone();
-    let (before, after) = ("BeforeWorkersUpgrade", "AfterWorkersUpgrade");
-    let pools_wait = [&decision.upgrading, &decision.pending, &decision.deferred].iter().any(|pools| !pools.is_empty());
     let mut change = Map::new();
+    let mut ends = |hook: HookName| state.is_open(hook) && hooks.remove(hook.as_str());
+    let over = decision.begins.is_none() && !decision.control_plane_upgrading;
+    if decision.begins.is_some() || over {
+        ends(HookName::AfterControlPlaneUpgrade);
+        ends(HookName::BeforeWorkersUpgrade);
+        ends(HookName::AfterWorkersUpgrade);
+    }
     if let Some(version) = &decision.begins {
-        hooks.extend([AFTER_CLUSTER_UPGRADE, "AfterControlPlaneUpgrade"]);
+        hooks.extend([HookName::AfterClusterUpgrade.as_str(), HookName::AfterControlPlaneUpgrade.as_str()]);
         if decision.workers_plan.contains(version) {
-            hooks.extend([before, after]);
+            hooks.extend([HookName::BeforeWorkersUpgrade.as_str(), HookName::AfterWorkersUpgrade.as_str()]);
         }
         change.insert(annotation::UPGRADE_STEP.name.to_owned(), json!(version));
-    } else if !decision.control_plane_upgrading && known.contains(AFTER_CLUSTER_UPGRADE) {
-        hooks.remove("AfterControlPlaneUpgrade");
-        hooks.remove(before);
-        if !pools_wait {
-            hooks.remove(after);
-        }
-        if !decision.is_upgrading() {
+    } else if over
+        && !decision.is_upgrading()
+        && hooks.iter().all(|hook| *hook == HookName::AfterClusterUpgrade.as_str())
+    {
+        if state.is_open(HookName::AfterClusterUpgrade) {
             hooks.clear();
+        }
+        if state.stepping {
             change.insert(annotation::UPGRADE_STEP.name.to_owned(), Value::Null);
         }
     }

@@ -23,14 +23,20 @@ pub(super) fn paused(cluster: &Cluster) -> Fact {
     no(TopologyReason::Paused, why.join(", "))
 }
 
-/// The cluster goes.
-pub(super) fn deleting() -> Fact {
-    no(TopologyReason::Deleting, "Cluster is deleting")
+/// The cluster goes, or would if nobody held it.
+pub(super) fn deleting(held: Option<&str>) -> Fact {
+    let held = held.map(|held| format!(". Following hooks are blocking delete: {held}")).unwrap_or_default();
+    no(TopologyReason::Deleting, format!("Cluster is deleting{held}"))
 }
 
 /// It cannot be done.
 pub(super) fn failed(why: String) -> Fact {
     no(TopologyReason::ReconcileFailed, why)
+}
+
+/// Somebody holds it before anything of it is made.
+pub(super) fn creation_held(held: &str) -> Fact {
+    no(TopologyReason::ClusterCreating, format!("Following hooks are blocking Cluster topology creation: {held}"))
 }
 
 /// Nobody has looked at the class since it changed.

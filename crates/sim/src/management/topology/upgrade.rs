@@ -1,7 +1,12 @@
 //! Which part of a topology may have which version now: the control plane first, then the pools in their order, a few at a time.
 
+use std::collections::{BTreeMap, BTreeSet};
+
+use windlass_api::hook::HookName;
+
 use super::upgrade_plan;
 use crate::management::contract::ControlPlaneState;
+use crate::management::extension::Reply;
 
 /// What the decision goes by.
 #[derive(Debug, Clone)]
@@ -16,10 +21,54 @@ pub(super) struct State {
     pub concurrency: usize,
     /// The annotations that hold an upgrade before it begins.
     pub holds: Vec<String>,
-    /// An upgrade has begun and is not over.
-    pub begun: bool,
+    /// The questions that are still to be asked about an upgrade that has begun.
+    pub pending: BTreeSet<String>,
+    /// A step of an upgrade is under way.
+    pub stepping: bool,
+    /// What was answered so far.
+    pub replies: BTreeMap<HookName, Reply>,
     /// The versions of the class.
     pub offered: Vec<String>,
+}
+
+impl State {
+    /// An upgrade has begun and is not over.
+    fn begun(&self) -> bool {
+        self.is_pending(HookName::AfterClusterUpgrade) && self.stepping
+    }
+
+    pub(super) fn is_pending(&self, hook: HookName) -> bool {
+        self.pending.contains(hook.as_str())
+    }
+
+    /// Whether a question was answered with: go on.
+    pub(super) fn is_open(&self, hook: HookName) -> bool {
+        matches!(self.replies.get(&hook), Some(Reply::Open(_)))
+    }
+
+    /// Whether a question lets the upgrade pass. One that was not asked yet is to be asked now.
+    fn passes(&self, hook: HookName, decision: &mut Decision) -> bool {
+        match self.replies.get(&hook) {
+            Some(Reply::Open(_)) => true,
+            Some(Reply::Held { message, .. }) => {
+                decision.blocked.get_or_insert_with(|| format!("{hook}: {message}"));
+                false
+            }
+            None => {
+                decision.asks.get_or_insert(hook);
+                false
+            }
+        }
+    }
+
+    fn is_pending_and_not_open(&self, hook: HookName) -> bool {
+        self.is_pending(hook) && !self.is_open(hook)
+    }
+
+    /// The same for a question that is asked only where it is pending.
+    fn passes_if_pending(&self, hook: HookName, decision: &mut Decision) -> bool {
+        !self.is_pending(hook) || self.passes(hook, decision)
+    }
 }
 
 /// A control plane that is there.
@@ -82,6 +131,8 @@ pub(super) struct Decision {
     pub blocked: Option<String>,
     /// The control plane takes another version now.
     pub begins: Option<String>,
+    /// What has to be asked before it can be decided to the end.
+    pub asks: Option<HookName>,
 }
 
 impl Decision {
@@ -102,7 +153,25 @@ pub(super) fn decide(state: &State) -> Decision {
     let ahead = ahead.unwrap_or_default();
     let mut decision = control_plane(state, &ahead);
     pools(state, &ahead, &mut decision);
+    finish(state, &mut decision);
     decision
+}
+
+/// The questions after all others: whether the workers are done with, and the whole.
+fn finish(state: &State, decision: &mut Decision) {
+    let stable = state.control_plane.as_ref().is_some_and(|seen| seen.state == ControlPlaneState::Stable);
+    let waits = [&decision.upgrading, &decision.pending, &decision.deferred].iter().any(|pools| !pools.is_empty());
+    if !stable
+        || waits
+        || decision.begins.is_some()
+        || state.is_pending_and_not_open(HookName::AfterControlPlaneUpgrade)
+    {
+        return;
+    }
+    let workers = state.passes_if_pending(HookName::AfterWorkersUpgrade, decision);
+    if workers && !decision.is_upgrading() {
+        state.passes_if_pending(HookName::AfterClusterUpgrade, decision);
+    }
 }
 
 /// What becomes of the control plane. `ahead` are the versions between the one that it has and the one that is asked for.
@@ -119,6 +188,7 @@ fn control_plane(state: &State, ahead: &[String]) -> Decision {
         pending_create: Vec::new(),
         blocked: None,
         begins: None,
+        asks: None,
     };
     let Some(seen) = &state.control_plane else { return decision };
     decision.workers_plan = workers_plan(state, &seen.version, ahead);
@@ -133,8 +203,7 @@ fn control_plane(state: &State, ahead: &[String]) -> Decision {
     if seen.state != ControlPlaneState::Stable || workers_first || state.pools.iter().any(|pool| pool.upgrading) {
         return decision;
     }
-    if !state.begun && !state.holds.is_empty() {
-        decision.blocked = Some(hold_message(&state.holds));
+    if !may_begin(state, &mut decision) {
         return decision;
     }
     decision.control_plane = Move::To(next.clone());
@@ -142,6 +211,28 @@ fn control_plane(state: &State, ahead: &[String]) -> Decision {
     decision.begins = Some(next.clone());
     decision.control_plane_plan.remove(0);
     decision
+}
+
+/// Whether nobody holds the next version of the control plane: neither what is over, nor what begins.
+fn may_begin(state: &State, decision: &mut Decision) -> bool {
+    for hook in [HookName::AfterControlPlaneUpgrade, HookName::AfterWorkersUpgrade] {
+        if !state.passes_if_pending(hook, decision) {
+            return false;
+        }
+    }
+    if !state.begun() {
+        if !state.passes_if_pending(HookName::AfterClusterUpgrade, decision) {
+            return false;
+        }
+        if !state.holds.is_empty() {
+            decision.blocked = Some(hold_message(&state.holds));
+            return false;
+        }
+        if !state.passes(HookName::BeforeClusterUpgrade, decision) {
+            return false;
+        }
+    }
+    state.passes(HookName::BeforeControlPlaneUpgrade, decision)
 }
 
 /// The versions that are ahead of the pool that is furthest behind.
@@ -159,6 +250,9 @@ fn hold_message(holds: &[String]) -> String {
 fn pools(state: &State, ahead: &[String], decision: &mut Decision) {
     let stable = state.control_plane.as_ref().is_none_or(|seen| seen.state == ControlPlaneState::Stable)
         && decision.begins.is_none();
+    let open = stable
+        && state.passes_if_pending(HookName::AfterControlPlaneUpgrade, decision)
+        && state.passes_if_pending(HookName::BeforeWorkersUpgrade, decision);
     let at = state.control_plane.as_ref().map_or(state.target.as_str(), |seen| seen.version.as_str());
     let mut rolling = state.pools.iter().filter(|pool| pool.upgrading).count();
     let mut held = false;
@@ -184,7 +278,7 @@ fn pools(state: &State, ahead: &[String], decision: &mut Decision) {
         let waits = match () {
             () if held || pool.hold == Hold::Defer => Some(&mut decision.deferred),
             // It is the control plane's turn, or nobody's.
-            () if !stable || step != at => Some(&mut decision.pending),
+            () if !open || step != at => Some(&mut decision.pending),
             () if rolling >= state.concurrency => Some(&mut decision.pending),
             () => None,
         };
@@ -201,6 +295,10 @@ fn pools(state: &State, ahead: &[String], decision: &mut Decision) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use windlass_api::hook::Answer;
+
     use super::*;
 
     const OLD: &str = "v1.31.0";
@@ -216,9 +314,16 @@ mod tests {
             pools: vec![pool("a"), pool("b")],
             concurrency: 1,
             holds: Vec::new(),
-            begun: false,
+            pending: BTreeSet::new(),
+            stepping: false,
+            // Nobody is there who could be asked.
+            replies: HookName::all().map(|hook| (hook, Reply::Open(Answer::go_on(hook)))).collect(),
             offered: Vec::new(),
         }
+    }
+
+    fn begun(state: State) -> State {
+        State { pending: BTreeSet::from(["AfterClusterUpgrade".to_owned()]), stepping: true, ..state }
     }
 
     fn control_plane_at(version: &str, at: ControlPlaneState) -> State {
@@ -292,7 +397,7 @@ mod tests {
         let held = State { holds: holds.clone(), ..state() };
         let decision = check(&held, "waits", &["waits", "waits"]);
         assert!(decision.blocked.unwrap().ends_with("io/windlass is set"));
-        check(&State { begun: true, ..held }, NEW, &["waits", "waits"]);
+        check(&begun(held), NEW, &["waits", "waits"]);
     }
 
     #[test]
@@ -317,8 +422,7 @@ mod tests {
         let far = |version: &str| State {
             target: "v1.35.0".into(),
             offered: offered.clone(),
-            begun: true,
-            ..control_plane_at(version, ControlPlaneState::Stable)
+            ..begun(control_plane_at(version, ControlPlaneState::Stable))
         };
         check(&far("v1.31.0"), "v1.32.0", &["waits", "waits"]);
         check(&far("v1.33.0"), "v1.34.0", &["waits", "waits"]);
@@ -327,5 +431,62 @@ mod tests {
         let mut last = far("v1.34.0");
         last.pools.iter_mut().for_each(|pool| pool.version = Some("v1.34.0".into()));
         check(&last, "v1.35.0", &["waits", "waits"]);
+    }
+
+    /// The state in which one question is answered with: wait.
+    fn held_by(hook: HookName, state: State) -> State {
+        let mut state = state;
+        state.replies.insert(hook, Reply::Held { message: "not yet".to_owned(), after: Duration::from_secs(10) });
+        state
+    }
+
+    fn pending(hooks: &[HookName], state: State) -> State {
+        let pending = hooks.iter().map(|hook| hook.as_str().to_owned()).collect();
+        State { pending, stepping: true, ..state }
+    }
+
+    #[test]
+    fn whoever_is_asked_holds_what_comes_after_the_question_and_nothing_before_it() {
+        use HookName::{
+            AfterClusterUpgrade, AfterControlPlaneUpgrade, AfterWorkersUpgrade, BeforeClusterUpgrade,
+            BeforeControlPlaneUpgrade, BeforeWorkersUpgrade,
+        };
+        for hook in [BeforeClusterUpgrade, BeforeControlPlaneUpgrade] {
+            let decision = check(&held_by(hook, state()), "waits", &["waits", "waits"]);
+            assert_eq!(decision.blocked, Some(format!("{hook}: not yet")));
+        }
+        // One that has begun is not asked about its beginning again, and is about each step.
+        check(&held_by(BeforeClusterUpgrade, begun(state())), NEW, &["waits", "waits"]);
+        check(&held_by(BeforeControlPlaneUpgrade, begun(state())), "waits", &["waits", "waits"]);
+        let done = control_plane_at(NEW, ControlPlaneState::Stable);
+        let done =
+            pending(&[AfterClusterUpgrade, AfterControlPlaneUpgrade, BeforeWorkersUpgrade, AfterWorkersUpgrade], done);
+        check(&done, NEW, &[NEW, "waits"]);
+        for hook in [AfterControlPlaneUpgrade, BeforeWorkersUpgrade] {
+            let decision = check(&held_by(hook, done.clone()), NEW, &["waits", "waits"]);
+            assert_eq!(decision.blocked, Some(format!("{hook}: not yet")));
+        }
+        let mut over = done;
+        over.pools.iter_mut().for_each(|pool| pool.version = Some(NEW.into()));
+        for hook in [AfterWorkersUpgrade, AfterClusterUpgrade] {
+            let decision = check(&held_by(hook, over.clone()), NEW, &[NEW, NEW]);
+            assert_eq!(decision.blocked, Some(format!("{hook}: not yet")));
+        }
+    }
+
+    #[test]
+    fn an_upgrade_that_is_over_holds_the_next_one_until_somebody_agrees() {
+        let next = State { stepping: false, ..pending(&[HookName::AfterClusterUpgrade], state()) };
+        check(&held_by(HookName::AfterClusterUpgrade, next.clone()), "waits", &["waits", "waits"]);
+        check(&held_by(HookName::BeforeClusterUpgrade, next.clone()), "waits", &["waits", "waits"]);
+        check(&next, NEW, &["waits", "waits"]);
+    }
+
+    #[test]
+    fn only_what_has_to_be_known_is_asked_and_one_at_a_time() {
+        let unasked = State { replies: BTreeMap::new(), ..state() };
+        assert_eq!(decide(&unasked).asks, Some(HookName::BeforeClusterUpgrade));
+        let at_rest = State { target: OLD.into(), ..unasked };
+        assert_eq!(decide(&at_rest).asks, None);
     }
 }

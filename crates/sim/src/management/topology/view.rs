@@ -1,5 +1,6 @@
 //! What there is of a topology.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use windlass_api::kind::cluster_api::{Cluster, MachineDeployment};
@@ -13,9 +14,6 @@ use super::blueprint::Blueprint;
 use super::upgrade::{ControlPlane, Hold, Pool, State};
 use crate::management::context::{Turn, belonging, cluster_name, deleting};
 use crate::management::contract;
-
-/// The hook that is asked when an upgrade is over: as long as it is, the upgrade is not.
-pub(super) const AFTER_CLUSTER_UPGRADE: &str = "AfterClusterUpgrade";
 
 /// A Cluster that is made from a class, and what has been made of it so far.
 pub(super) struct View<'a> {
@@ -72,7 +70,9 @@ impl<'a> View<'a> {
             holds: annotation::holds(&annotations, annotation::UPGRADE_HOLD_PREFIX)
                 .map(|(key, _)| key.to_owned())
                 .collect(),
-            begun: self.pending_hooks().contains(&AFTER_CLUSTER_UPGRADE),
+            pending: self.pending_hooks().into_iter().map(str::to_owned).collect(),
+            stepping: annotation::UPGRADE_STEP.is_in(&annotations),
+            replies: BTreeMap::new(),
             offered: self.blueprint.class.spec.kubernetes_versions.clone(),
         }
     }

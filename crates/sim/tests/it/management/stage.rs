@@ -31,9 +31,11 @@ use windlass_sim::door::{DoorError, Doors};
 use windlass_sim::durations::Durations;
 use windlass_sim::fault::Scenario;
 use windlass_sim::management::Management;
-use windlass_sim::program::{Container, Exit, Programs};
+use windlass_sim::program::{Container, Exit, Programs, Reply, Unheard};
 use windlass_sim::workload::Workload;
 use windlass_sim::world::{Settings, World};
+
+use super::extension::Extension;
 
 pub const OLD: &str = "v1.16.7";
 pub const NEW: &str = "v1.16.8";
@@ -109,6 +111,11 @@ impl Stage {
 
     pub fn workload(&self, cluster: &str) -> Workload {
         self.world.workload(&format!("default/{cluster}").parse().unwrap()).unwrap()
+    }
+
+    /// Who is asked before Cluster API goes on.
+    pub fn extension(&self) -> &Extension {
+        &self.programs.extension
     }
 
     /// How many requests the simulators have made of the management API. Watches are not among them: they are resumed every
@@ -449,6 +456,7 @@ impl Doors for Front {
 /// Programs that end as they are told.
 #[derive(Default)]
 struct Script {
+    extension: Arc<Extension>,
     exits: Mutex<Vec<Exit>>,
     commands: Mutex<Vec<Vec<String>>>,
     running: Arc<AtomicUsize>,
@@ -468,6 +476,11 @@ impl Programs for Script {
             }
         }
         .boxed()
+    }
+
+    fn post(&self, url: String, body: Vec<u8>) -> BoxFuture<'static, Result<Reply, Unheard>> {
+        let reply = self.extension.reply(&url, &body);
+        std::future::ready(reply.map_err(|why| Unheard { url, why })).boxed()
     }
 }
 

@@ -26,7 +26,7 @@ fn reference(api_version: &str, kind: &str, name: &str) -> Value {
 }
 
 /// A class whose machines are of the image, the class and with the label that a cluster says.
-async fn class(stage: &Stage, patches: Value) {
+pub(super) async fn class(stage: &Stage, patches: Value) {
     let infrastructure = "infrastructure.cluster.vmware.com/v1alpha2";
     let bootstrap = "bootstrap.cluster.x-k8s.io/v1beta2";
     let control_plane = "controlplane.cluster.x-k8s.io/v1beta2";
@@ -77,7 +77,7 @@ async fn class(stage: &Stage, patches: Value) {
 }
 
 /// The image and the class of machines, by variables.
-fn patches() -> Value {
+pub(super) fn patches() -> Value {
     let selector = json!({
         "apiVersion": "infrastructure.cluster.vmware.com/v1alpha2", "kind": "WCPMachineTemplate",
         "matchResources": {"controlPlane": true, "machineDeploymentClass": {"names": ["*"]}},
@@ -92,7 +92,7 @@ pub(super) fn pool(name: &str, replicas: u32) -> Value {
     json!({"class": "worker", "name": name, "replicas": replicas})
 }
 
-async fn cluster(stage: &Stage, control_plane: u32, pools: Value) {
+pub(super) async fn cluster(stage: &Stage, control_plane: u32, pools: Value) {
     stage
         .create(json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "c"},
@@ -129,7 +129,7 @@ fn reconciled(cluster: &Cluster) -> Option<&Condition> {
     condition(&cluster.status.as_ref()?.conditions, "TopologyReconciled")
 }
 
-fn said(cluster: &Cluster) -> (&str, &str, &str) {
+pub(super) fn said(cluster: &Cluster) -> (&str, &str, &str) {
     let condition = reconciled(cluster).unwrap();
     (condition.status.as_str(), condition.reason.as_str(), condition.message.as_str())
 }

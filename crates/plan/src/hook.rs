@@ -1,0 +1,104 @@
+//! What Cluster API is told when it asks whether it may go on: packages come first.
+//!
+//! The answers are functions of the Cluster in the question and of what the `ClusterBootstrap` says; nothing is kept. Clusters that
+//! are not ours pass: Cluster API asks about every cluster of a namespace, and a hold that nobody ends would stop them all.
+
+use windlass_api::condition::ConditionType;
+use windlass_api::hook::{Answer, HookName, Question};
+use windlass_api::kind::cluster_api::{Cluster, UpgradeStep};
+use windlass_api::kind::condition;
+use windlass_api::kind::release::ClusterBootstrap;
+use windlass_api::label;
+use windlass_api::version::{KubernetesVersion, MinorVersion};
+
+/// How soon we want to be asked again while packages are brought in. Cluster API asks no sooner, whatever happens meanwhile: a
+/// long time would be lost when they are ready.
+pub const RETRY_SECONDS: u32 = 10;
+
+/// Keeps a cluster until packages that were added to it have gone.
+const FINALIZER: &str = "tkg.tanzu.vmware.com/addon";
+
+/// The release that a cluster is asked to have; `None` if it is none of ours.
+pub fn release(cluster: &Cluster) -> Option<&str> {
+    let labels = cluster.metadata.labels.as_ref()?;
+    labels.get(label::RELEASE.name).map(String::as_str).filter(|release| !release.is_empty())
+}
+
+/// Whether Cluster API may go on with a cluster, whose packages this says of.
+pub fn answer(hook: HookName, cluster: &Cluster, bootstrap: Option<&ClusterBootstrap>) -> Answer {
+    let Some(release) = release(cluster) else { return Answer::go_on(hook) };
+    let why = match hook {
+        HookName::BeforeClusterUpgrade
+        | HookName::BeforeControlPlaneUpgrade
+        | HookName::AfterControlPlaneUpgrade
+        | HookName::BeforeWorkersUpgrade => packages_first(release, bootstrap),
+        HookName::BeforeClusterDelete => packages_go_first(cluster),
+        HookName::BeforeClusterCreate
+        | HookName::AfterControlPlaneInitialized
+        | HookName::AfterWorkersUpgrade
+        | HookName::AfterClusterUpgrade
+        | HookName::GenerateUpgradePlan => None,
+    };
+    why.map_or_else(|| Answer::go_on(hook), |why| Answer::wait(hook, why, RETRY_SECONDS))
+}
+
+/// What keeps machines from following the packages of a release.
+fn packages_first(release: &str, bootstrap: Option<&ClusterBootstrap>) -> Option<String> {
+    let Some(bootstrap) = bootstrap else {
+        return Some(format!("packages of {release} come first: there is no ClusterBootstrap yet"));
+    };
+    let status = bootstrap.status.clone().unwrap_or_default();
+    if status.resolved_tkr.as_deref() != Some(release) {
+        return Some(format!("packages of {release} come first: they are not chosen yet"));
+    }
+    let ready = condition(&status.conditions, ConditionType::PackagesReady.as_str());
+    match ready {
+        Some(ready) if ready.status == "True" => None,
+        Some(ready) => Some(format!("packages of {release} come first: {}", ready.message)),
+        None => Some(format!("packages of {release} come first: nobody has looked at them yet")),
+    }
+}
+
+/// What keeps machines until the packages that need them have gone.
+fn packages_go_first(cluster: &Cluster) -> Option<String> {
+    let held = cluster.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER);
+    held.then(|| "packages that were added to the cluster go first".to_owned())
+}
+
+/// Through which versions a control plane goes: the newest that is offered of each minor on the way, and the one that is asked for.
+/// Which of them the workers take is left to Cluster API.
+pub fn upgrade_plan(question: &Question, offered: &[KubernetesVersion]) -> Answer {
+    let hook = HookName::GenerateUpgradePlan;
+    let read = |field: &str, text: Option<&String>| -> Result<KubernetesVersion, String> {
+        let text = text.ok_or_else(|| format!("{field} is missing"))?;
+        text.parse().map_err(|error| format!("{field}: {error}"))
+    };
+    let ends = read("fromControlPlaneKubernetesVersion", question.from_control_plane_kubernetes_version.as_ref())
+        .and_then(|from| Ok((from, read("toKubernetesVersion", question.to_kubernetes_version.as_ref())?)));
+    match ends.and_then(|(from, to)| stations(&from, &to, offered)) {
+        Ok(versions) => {
+            let steps = versions.into_iter().map(|version| UpgradeStep { version: version.to_string() }).collect();
+            Answer { control_plane_upgrades: steps, ..Answer::go_on(hook) }
+        }
+        Err(why) => Answer::failure(hook, why),
+    }
+}
+
+fn stations(
+    from: &KubernetesVersion,
+    to: &KubernetesVersion,
+    offered: &[KubernetesVersion],
+) -> Result<Vec<KubernetesVersion>, String> {
+    if from == to {
+        return Ok(Vec::new());
+    }
+    let after = |minor: &MinorVersion| minor.next();
+    let minors = std::iter::successors(from.minor().next(), after).take_while(|minor| *minor < to.minor());
+    let newest = |minor: MinorVersion| {
+        let fitting = offered.iter().filter(|version| version.minor() == minor).max();
+        fitting.cloned().ok_or_else(|| format!("there is no release of v{minor}, which is between {from} and {to}"))
+    };
+    let mut versions = minors.map(newest).collect::<Result<Vec<_>, _>>()?;
+    versions.push(to.clone());
+    Ok(versions)
+}

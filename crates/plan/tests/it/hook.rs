@@ -1,0 +1,106 @@
+//! What Cluster API is told when it asks.
+
+use serde_json::{Value, json};
+use windlass_api::hook::{Answer, AnswerStatus, HookName, Question};
+use windlass_api::kind::cluster_api::Cluster;
+use windlass_api::kind::release::ClusterBootstrap;
+use windlass_plan::hook::{RETRY_SECONDS, answer, upgrade_plan};
+
+const RELEASE: &str = "v1.25.7---vmware.2-tkg.1";
+
+fn cluster(labels: &Value, finalizers: &Value) -> Cluster {
+    serde_json::from_value(json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+        "metadata": {"name": "wl", "namespace": "dev", "labels": labels, "finalizers": finalizers}, "spec": {},
+    }))
+    .unwrap()
+}
+
+fn bootstrap(resolved: &str, conditions: &Value) -> ClusterBootstrap {
+    serde_json::from_value(json!({
+        "apiVersion": "run.tanzu.vmware.com/v1alpha3", "kind": "ClusterBootstrap",
+        "metadata": {"name": "wl", "namespace": "dev"}, "spec": {},
+        "status": {"resolvedTKR": resolved, "conditions": conditions},
+    }))
+    .unwrap()
+}
+
+fn ready(status: &str, message: &str) -> Value {
+    json!([{"type": "PackagesReady", "status": status, "reason": "R", "message": message,
+        "lastTransitionTime": "2026-01-01T00:00:00Z"}])
+}
+
+/// The message of an answer; nothing for: go on.
+fn check(hook: HookName, cluster: &Cluster, bootstrap: Option<&ClusterBootstrap>, wanted: &str) {
+    let answer = answer(hook, cluster, bootstrap);
+    assert_eq!((answer.status, answer.message.as_str()), (AnswerStatus::Success, wanted), "{hook}");
+    assert_eq!(answer.retry_after_seconds, if wanted.is_empty() { 0 } else { RETRY_SECONDS });
+    assert_eq!(answer.kind, format!("{hook}Response"));
+}
+
+#[test]
+fn machines_follow_when_the_packages_of_their_release_are_ready() {
+    let ours = cluster(&json!({"run.tanzu.vmware.com/tkr": RELEASE}), &json!([]));
+    let first = format!("packages of {RELEASE} come first: ");
+    for hook in [
+        HookName::BeforeClusterUpgrade,
+        HookName::BeforeControlPlaneUpgrade,
+        HookName::AfterControlPlaneUpgrade,
+        HookName::BeforeWorkersUpgrade,
+    ] {
+        check(hook, &ours, None, &format!("{first}there is no ClusterBootstrap yet"));
+        let old = bootstrap("v1.24.9---vmware.1-tkg.1", &ready("True", ""));
+        check(hook, &ours, Some(&old), &format!("{first}they are not chosen yet"));
+        let unseen = bootstrap(RELEASE, &json!([]));
+        check(hook, &ours, Some(&unseen), &format!("{first}nobody has looked at them yet"));
+        let waits = bootstrap(RELEASE, &ready("False", "antrea is at 1.7.2"));
+        check(hook, &ours, Some(&waits), &format!("{first}antrea is at 1.7.2"));
+        check(hook, &ours, Some(&bootstrap(RELEASE, &ready("True", ""))), "");
+    }
+}
+
+#[test]
+fn what_is_not_ours_and_what_needs_no_packages_passes() {
+    let foreign = cluster(&json!({}), &json!(["tkg.tanzu.vmware.com/addon"]));
+    HookName::all().for_each(|hook| check(hook, &foreign, None, ""));
+    let ours = cluster(&json!({"run.tanzu.vmware.com/tkr": RELEASE}), &json!([]));
+    for hook in [
+        HookName::BeforeClusterCreate,
+        HookName::AfterControlPlaneInitialized,
+        HookName::AfterWorkersUpgrade,
+        HookName::AfterClusterUpgrade,
+        HookName::BeforeClusterDelete,
+    ] {
+        check(hook, &ours, None, "");
+    }
+}
+
+#[test]
+fn machines_stay_until_packages_that_need_them_have_gone() {
+    let held = cluster(&json!({"run.tanzu.vmware.com/tkr": RELEASE}), &json!(["tkg.tanzu.vmware.com/addon"]));
+    check(HookName::BeforeClusterDelete, &held, None, "packages that were added to the cluster go first");
+}
+
+fn planned(from: &str, to: &str) -> Answer {
+    let offered = ["v1.30.8", "v1.30.2", "v1.31.4", "v1.33.0"].map(|version| version.parse().unwrap());
+    let question = Question {
+        from_control_plane_kubernetes_version: Some(from.to_owned()),
+        to_kubernetes_version: Some(to.to_owned()),
+        ..Question::default()
+    };
+    upgrade_plan(&question, &offered)
+}
+
+#[test]
+fn a_plan_goes_through_every_minor_by_its_newest_release() {
+    let versions = |answer: &Answer| -> Vec<String> {
+        answer.control_plane_upgrades.iter().map(|step| step.version.clone()).collect()
+    };
+    assert_eq!(versions(&planned("v1.29.0", "v1.32.1")), ["v1.30.8", "v1.31.4", "v1.32.1"]);
+    assert_eq!(versions(&planned("v1.30.2", "v1.30.8")), ["v1.30.8"]);
+    assert_eq!(versions(&planned("v1.31.4", "v1.31.4")), Vec::<String>::new());
+    let gap = planned("v1.31.4", "v1.33.0");
+    assert_eq!(gap.status, AnswerStatus::Failure);
+    assert_eq!(gap.message, "there is no release of v1.32, which is between v1.31.4 and v1.33.0");
+    assert!(planned("now", "v1.33.0").message.starts_with("fromControlPlaneKubernetesVersion: "));
+}
