@@ -1,0 +1,119 @@
+//! What Cluster API asks before it goes on, answered: the server behind an `ExtensionConfig`.
+//!
+//! Each answer is found out anew from the management API: nothing is kept, so that any replica answers the same, and a restart is
+//! not noticed. It has to be small and always there: Cluster API goes no further with any cluster while nobody answers, and does
+//! not even start.
+//!
+//! A question comes as bytes and a path, whichever way it came: in a World through the process, on a cluster over HTTPS.
+
+use kube::api::ListParams;
+use kube::{Api, Client};
+use windlass_api::hook::{API_VERSION, Answer, HookName, Question, discovery_path};
+use windlass_api::kind::extension::{ExtensionHandler, Hook};
+use windlass_api::kind::release::{ClusterBootstrap, TanzuKubernetesRelease};
+use windlass_api::version::KubernetesVersion;
+use windlass_plan::hook::{answer, release, upgrade_plan};
+
+use crate::said::said;
+
+/// How long we may take to answer, in seconds.
+const TIMEOUT_SECONDS: u32 = 10;
+
+/// No question is longer: a Cluster is at most as large as an object may be.
+pub const BODY_MAX: usize = 4 * 1024 * 1024;
+
+/// Answers what Cluster API asks.
+#[derive(Clone)]
+pub struct Hooks {
+    client: Client,
+}
+
+/// An answer on the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// 200, or why it is no answer.
+    pub code: u16,
+    /// JSON.
+    pub body: Vec<u8>,
+}
+
+impl Reply {
+    fn refused(code: u16, why: &str) -> Self {
+        Self { code, body: why.as_bytes().to_vec() }
+    }
+}
+
+impl Hooks {
+    /// Answers by what this management API says.
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// Answers a question that was posted to a path.
+    pub async fn reply(&self, path: &str, body: &[u8]) -> Reply {
+        if body.len() > BODY_MAX {
+            return Reply::refused(413, "the question is too long");
+        }
+        let question: Question = match serde_json::from_slice(body) {
+            Ok(question) => question,
+            Err(error) => return Reply::refused(400, &format!("the question cannot be read: {error}")),
+        };
+        let answer = if path == discovery_path() {
+            discovered()
+        } else if let Some(hook) = HookName::of_path(path) {
+            self.answer(hook, &question).await
+        } else {
+            return Reply::refused(404, &format!("{path} is no question that is answered here"));
+        };
+        match serde_json::to_vec(&answer) {
+            Ok(body) => Reply { code: 200, body },
+            Err(error) => Reply::refused(500, &format!("the answer cannot be written: {error}")),
+        }
+    }
+
+    async fn answer(&self, hook: HookName, question: &Question) -> Answer {
+        let failed = |what: &str, error: &kube::Error| Answer::failure(hook, format!("read {what}: {}", said(error)));
+        if hook == HookName::GenerateUpgradePlan {
+            return match self.offered().await {
+                Ok(offered) => upgrade_plan(question, &offered),
+                Err(error) => failed("releases", &error),
+            };
+        }
+        let Some(cluster) = &question.cluster else {
+            return Answer::failure(hook, "the question is about no cluster".to_owned());
+        };
+        if release(cluster).is_none() {
+            return answer(hook, cluster, None);
+        }
+        let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
+        let name = cluster.metadata.name.as_deref().unwrap_or_default();
+        let bootstraps: Api<ClusterBootstrap> = Api::namespaced(self.client.clone(), namespace);
+        match bootstraps.get_opt(name).await {
+            Ok(bootstrap) => answer(hook, cluster, bootstrap.as_ref()),
+            Err(error) => failed("the ClusterBootstrap", &error),
+        }
+    }
+
+    /// The versions of Kubernetes that there are releases of.
+    async fn offered(&self) -> Result<Vec<KubernetesVersion>, kube::Error> {
+        let releases = Api::<TanzuKubernetesRelease>::all(self.client.clone()).list(&ListParams::default()).await?;
+        // A release whose version cannot be read is told of where releases are looked after.
+        Ok(releases.items.iter().filter_map(|release| release.spec.kubernetes.version.parse().ok()).collect())
+    }
+}
+
+/// What we can be asked.
+fn discovered() -> Answer {
+    let handler = |hook: HookName| ExtensionHandler {
+        name: hook.handler().to_owned(),
+        request_hook: Hook { api_version: API_VERSION.to_owned(), hook: hook.as_str().to_owned() },
+        timeout_seconds: Some(TIMEOUT_SECONDS),
+        failure_policy: Some("Fail".to_owned()),
+    };
+    Answer {
+        api_version: API_VERSION.to_owned(),
+        kind: "DiscoveryResponse".to_owned(),
+        handlers: HookName::all().map(handler).collect(),
+        ..Answer::default()
+    }
+}
