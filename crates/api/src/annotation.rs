@@ -141,6 +141,9 @@ keys! {
     /// On an App that its `PackageInstall` no longer overwrites. Written by people; read by kapp-controller, and by us: such a
     /// package does not follow a release.
     MANUALLY_CONTROLLED: Present = "ext.packaging.carvel.dev/manually-controlled";
+    /// On a Package whose new pods wait for new nodes, as its images are on no other. Written with the release; read by us, to
+    /// whom it is then well when the pods that there are run.
+    WAITS_FOR_NEW_NODES: Present = "windlass.dev/waits-for-new-nodes";
     /// The packages that stay when a cluster is deleted, with commas between them. Written by people; read by us.
     KEEP_PACKAGES: String = "run.tanzu.vmware.com/skip-packageinstall-deletion";
 
@@ -148,6 +151,9 @@ keys! {
     /// may wait for a later one keep their version. Written by `windlass upgrade`, which removes it with the last hop; read by
     /// us.
     ON_THE_WAY_TO: KubernetesVersion = "windlass.dev/on-the-way-to";
+    /// On a Cluster that is to stay paused when we let go of it: its owner had paused it before we held it. Written by our
+    /// admission, and by people who pause a Cluster that we hold; read by us, who then take away our own hold and nothing else.
+    KEEP_PAUSED: Present = "windlass.dev/keep-paused";
     /// On a Secret of a cluster that was lost and made anew: what it was taken from, `Machine/x`. Written by `windlass secrets
     /// recover`; read by people.
     RECOVERED_FROM: String = "windlass.dev/recovered-from";

@@ -104,7 +104,10 @@ words! {
 
         /// The certificates and keys of a cluster are all there. Written on clusters that have an API.
         SecretsIntact,
-        /// The packages of an update are as they should be, and well. This and the next three are on updates.
+        /// A cluster has packages that its release does not have: nobody raises their versions. Written on bootstraps.
+        PackagesOutsideRelease,
+        /// The packages of an update are as they should be, and well. This one is on bootstraps too, for those of a cluster's
+        /// release; it and the next three are on updates.
         PackagesReady,
         /// So is the control plane.
         ControlPlaneReady,

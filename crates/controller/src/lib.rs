@@ -2,7 +2,8 @@
 //!
 //! [`reconcile`] is the path of a change: resolve, observe, plan, check, execute, record. [`admission`] resolves and refuses
 //! before anything is stored. [`upgrader`] is the program that replaces the machines of a control plane; it runs in the pods
-//! of a Job. [`hooks`] answers what Cluster API asks. [`recovery`] gets back certificates that were lost.
+//! of a Job. [`bootstrap`] brings the packages of a release into clusters, before their machines, and [`hooks`] has Cluster API wait
+//! for them. [`recovery`] gets back certificates that were lost.
 //!
 //! **Invariant**: no decision is made here that `windlass-plan` could make, and nothing here knows whether the world that it
 //! runs in is real.
@@ -11,6 +12,7 @@
 
 pub mod access;
 pub mod admission;
+pub mod bootstrap;
 pub mod execute;
 pub mod hooks;
 pub mod metrics;

@@ -4,7 +4,7 @@
 
 pub(crate) mod context;
 pub(crate) mod deletion;
-mod pace;
+pub(crate) mod pace;
 pub mod preview;
 
 use std::sync::Arc;

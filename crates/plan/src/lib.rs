@@ -14,6 +14,7 @@
 
 #![deny(missing_docs)]
 
+pub mod bootstrap;
 pub mod change;
 pub mod check;
 pub mod diff;

@@ -16,7 +16,7 @@ use futures::FutureExt;
 use kube::Client;
 use windlass_controller::access::{Access, KeyMaker, Workloads};
 use windlass_controller::metrics::Metrics;
-use windlass_controller::reconcile;
+use windlass_controller::{bootstrap, reconcile};
 use windlass_plan::gate::Gates;
 use windlass_plan::render::Defaults;
 use windlass_runtime::trace::Trace;
@@ -83,7 +83,7 @@ impl Assembly {
         let assembly = Self { world, settings, traffic: Traffic::default(), metrics: None };
         let process = Crashes::none().process(Caller::Controllers);
         let faults = assembly.world.faults().clone();
-        webhook::add(assembly.world.management(), assembly.client(&process), faults);
+        webhook::add(assembly.world.management(), &assembly.client(&process), &faults);
         assembly
     }
 
@@ -135,7 +135,7 @@ impl Assembly {
     async fn run_split(&self, split: &Split, stop: impl Future<Output = ()> + Clone) {
         let say = |text: &str| self.world.faults().say_split(split, text);
         let process = self.settings.crashes.process(Caller::Controllers);
-        let mut old = pin!(reconcile::run(self.access(&process), stop.clone()));
+        let mut old = pin!(self.run_once(&process, stop.clone()));
         tokio::select! {
             biased;
             () = &mut old => return,
@@ -161,6 +161,12 @@ impl Assembly {
         new.await;
     }
 
+    /// Runs the controllers of one process.
+    async fn run_once(&self, process: &Process, stop: impl Future<Output = ()> + Clone) {
+        let access = self.access(process);
+        tokio::join!(reconcile::run(access.clone(), stop.clone()), bootstrap::run(access, stop));
+    }
+
     /// Runs the controllers, and starts them again when they have crashed.
     async fn keep_running(&self, stop: impl Future<Output = ()> + Clone) {
         loop {
@@ -169,7 +175,7 @@ impl Assembly {
             tokio::select! {
                 biased;
                 cause = process.died() => self.say_crash(Caller::Controllers, &cause),
-                () = reconcile::run(self.access(&process), stop.clone()) => return,
+                () = self.run_once(&process, stop.clone()) => return,
             }
             let mut stopped = pin!(stop.clone());
             tokio::select! {

@@ -19,7 +19,7 @@ pub(crate) const SECRET_TYPE: &str = "cluster.x-k8s.io/secret";
 
 /// How a write went well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Written {
+pub(crate) enum Written {
     /// It is as it should be.
     Made,
     /// The expectation did not hold, and nothing was written.
@@ -71,7 +71,7 @@ pub enum WriteError {
 }
 
 impl WriteError {
-    fn api(verb: &'static str, object: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
+    pub(crate) fn api(verb: &'static str, object: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let object = object.into();
         move |source| Self::Api { verb, object, source: Box::new(source) }
     }
@@ -95,7 +95,7 @@ impl WriteError {
     }
 }
 
-pub(super) fn parse(object: &Value) -> Result<DynamicObject, WriteError> {
+pub(crate) fn parse(object: &Value) -> Result<DynamicObject, WriteError> {
     serde_json::from_value(object.clone()).map_err(WriteError::Malformed)
 }
 
@@ -135,7 +135,7 @@ fn foreign(ours: &ObjectMeta, live: &ObjectMeta) -> Option<String> {
 }
 
 /// Server-side apply, forced. `None` if the expectation did not hold.
-pub(super) async fn apply(
+pub(crate) async fn apply(
     api: &Api<DynamicObject>,
     object: &Value,
     expect: Option<&Revision>,
@@ -179,7 +179,7 @@ pub(super) async fn create_secret(
 }
 
 /// Deletes the object in the state that was seen; gone is as good as deleted.
-pub(super) async fn delete(
+pub(crate) async fn delete(
     api: &Api<DynamicObject>,
     kind: &str,
     name: &str,

@@ -17,7 +17,7 @@ use windlass_runtime::key::Key;
 const BURST: Duration = Duration::from_millis(100);
 
 /// What the caches say about a cluster: which states of which objects. Not in it are the parts that only we write.
-pub(super) type Seen = Vec<(&'static str, String)>;
+pub(crate) type Seen = Vec<(&'static str, String)>;
 
 /// When each cluster was looked at.
 #[derive(Default)]
@@ -34,7 +34,7 @@ struct Look {
 
 impl Pace {
     /// How long to wait before looking; `None` to look now.
-    pub(super) fn wait(&self, cluster: &Key, seen: &Seen) -> Option<Duration> {
+    pub(crate) fn wait(&self, cluster: &Key, seen: &Seen) -> Option<Duration> {
         let now = Instant::now();
         let mut looks = self.looks();
         let look = looks.get_mut(cluster)?;
@@ -43,13 +43,13 @@ impl Pace {
     }
 
     /// A look came to nothing more to do until something changes, or until this time has passed.
-    pub(super) fn looked(&self, cluster: &Key, seen: Seen, again_after: Duration) {
+    pub(crate) fn looked(&self, cluster: &Key, seen: Seen, again_after: Duration) {
         let due = Instant::now() + again_after;
         self.looks().insert(cluster.clone(), Look { seen, due, settled: None });
     }
 
     /// The next look is to be at once.
-    pub(super) fn hurry(&self, cluster: &Key) {
+    pub(crate) fn hurry(&self, cluster: &Key) {
         self.looks().remove(cluster);
     }
 

@@ -69,7 +69,7 @@ impl PackageSlot {
     }
 
     /// The field of a `ClusterBootstrapTemplate`: `spec.cni`.
-    pub(super) fn field(self) -> String {
+    pub(crate) fn field(self) -> String {
         match self {
             Self::Kapp => "spec.kapp".to_owned(),
             Self::Cni => "spec.cni".to_owned(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests fail the test")]
 
 mod abort;
+mod bootstrap;
 mod change;
 mod drives;
 mod envelope;

@@ -13,6 +13,7 @@ mod hops;
 mod kept;
 mod late_role;
 mod matrix;
+mod packages_first;
 mod parity;
 mod play;
 mod releases;

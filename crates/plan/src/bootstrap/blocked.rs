@@ -1,0 +1,223 @@
+//! Why the packages of a cluster are not further, and with them its machines.
+
+use std::fmt;
+
+use windlass_api::annotation;
+use windlass_api::name::{ClusterName, Namespace};
+
+use super::{SYSTEM_NAMESPACE, Subject};
+
+/// Why it is waited. `Display` says it in a sentence; [`Blocked::way_out`] says what would help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Blocked {
+    /// There is no such release, and none is kept with the cluster.
+    ReleaseMissing {
+        /// Which.
+        release: String,
+    },
+    /// A release has no template.
+    TemplateMissing {
+        /// Which release.
+        release: String,
+    },
+    /// Somebody else is to make the `ClusterBootstrap`.
+    BootstrapAwaited {
+        /// Its namespace.
+        namespace: Namespace,
+        /// Its name.
+        name: ClusterName,
+    },
+    /// Somebody paused the `ClusterBootstrap`.
+    BootstrapPaused {
+        /// Its namespace.
+        namespace: Namespace,
+        /// Its name.
+        name: ClusterName,
+    },
+    /// A field says what nobody can act on.
+    Unreadable {
+        /// The field of the `ClusterBootstrap`.
+        field: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The release has no version of what somebody chose.
+    ChoiceMissing {
+        /// The field.
+        field: String,
+        /// What was chosen.
+        chosen: String,
+        /// The release.
+        release: String,
+        /// What it has.
+        listed: Vec<String>,
+    },
+    /// There is no such Package.
+    PackageMissing {
+        /// Its whole name.
+        package: String,
+    },
+    /// What values are made of is not there.
+    SourceMissing {
+        /// What.
+        object: String,
+    },
+    /// The values of a package are not there yet.
+    ValuesAwaited {
+        /// The package.
+        package: String,
+        /// What is missing.
+        why: String,
+    },
+    /// The workload cluster has no API yet.
+    NoWorkloadApi,
+    /// The workload cluster did not answer.
+    WorkloadUnreachable {
+        /// What went wrong.
+        why: String,
+    },
+    /// A package is not at the version of the release yet, or not well yet.
+    PackageNotReady {
+        /// The package.
+        package: String,
+        /// Its `PackageInstall`, as `namespace/name`.
+        install: String,
+        /// What is missing.
+        why: String,
+    },
+    /// A package could not be brought in.
+    PackageFailed {
+        /// The package.
+        package: String,
+        /// Its `PackageInstall`, as `namespace/name`.
+        install: String,
+        /// What went wrong.
+        why: String,
+    },
+    /// Somebody holds a package.
+    PackageHeld {
+        /// The package.
+        package: String,
+        /// Its `PackageInstall`, as `namespace/name`.
+        install: String,
+        /// What holds it.
+        by: String,
+    },
+    /// The hold on the cluster is for another release than it is asked to have.
+    HeldForAnother {
+        /// The release of the hold.
+        held_for: String,
+        /// The release of the cluster.
+        release: String,
+    },
+}
+
+impl Blocked {
+    /// The reason in one word, the same everywhere.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::ReleaseMissing { .. } => "ReleaseMissing",
+            Self::TemplateMissing { .. } => "TemplateMissing",
+            Self::BootstrapAwaited { .. } => "BootstrapAwaited",
+            Self::BootstrapPaused { .. } => "BootstrapPaused",
+            Self::Unreadable { .. } => "Unreadable",
+            Self::ChoiceMissing { .. } => "ChoiceMissing",
+            Self::PackageMissing { .. } => "PackageMissing",
+            Self::SourceMissing { .. } => "SourceMissing",
+            Self::ValuesAwaited { .. } => "ValuesAwaited",
+            Self::NoWorkloadApi => "NoWorkloadApi",
+            Self::WorkloadUnreachable { .. } => "WorkloadUnreachable",
+            Self::PackageNotReady { .. } => "PackageNotReady",
+            Self::PackageFailed { .. } => "PackageFailed",
+            Self::PackageHeld { .. } => "PackageHeld",
+            Self::HeldForAnother { .. } => "HeldForAnother",
+        }
+    }
+
+    /// The next thing that a person can do about it, or `wait`.
+    pub fn way_out(&self) -> String {
+        match self {
+            Self::NoWorkloadApi => "wait".to_owned(),
+            Self::ReleaseMissing { release } | Self::TemplateMissing { release } => {
+                format!(
+                    "put {release} back with its template, or ask for a release that is there: windlass release list"
+                )
+            }
+            Self::BootstrapAwaited { namespace, name } => format!(
+                "create ClusterBootstrap {namespace}/{name}, or take the annotation {} off the Cluster",
+                annotation::CUSTOM_BOOTSTRAP
+            ),
+            Self::BootstrapPaused { namespace, name } => format!(
+                "kubectl -n {namespace} patch clusterbootstrap {name} --type=merge -p '{{\"spec\":{{\"paused\":false}}}}'"
+            ),
+            Self::Unreadable { field, .. } => format!("correct {field} of the ClusterBootstrap"),
+            Self::ChoiceMissing { field, .. } => {
+                format!("ask for a release that has it, or choose another package in {field} of the ClusterBootstrap")
+            }
+            Self::PackageMissing { package } => {
+                format!("put Package {SYSTEM_NAMESPACE}/{package} back: kubectl -n {SYSTEM_NAMESPACE} get packages")
+            }
+            Self::SourceMissing { object } => format!("put {object} back"),
+            Self::ValuesAwaited { package, .. } => {
+                format!("wait; if it lasts, look at the values of {package} that the ClusterBootstrap names")
+            }
+            Self::WorkloadUnreachable { .. } => {
+                "wait; if it lasts, look at the machines of the control plane".to_owned()
+            }
+            Self::PackageNotReady { install, .. } => {
+                format!("wait; if it lasts, look at PackageInstall {install} and the pods of the package")
+            }
+            Self::PackageFailed { install, .. } => {
+                format!("repair what it says; PackageInstall {install} is tried again by itself")
+            }
+            Self::PackageHeld { install, .. } => format!("let PackageInstall {install} go on"),
+            Self::HeldForAnother { release, .. } => format!(
+                "wait; if it lasts, hold the cluster for {release}: kubectl annotate --overwrite cluster … {}={release}",
+                annotation::HELD_FOR_RELEASE
+            ),
+        }
+    }
+
+    /// What a person can type to let the machines of a cluster go on without what it is waited for. Nobody does that for them.
+    pub fn way_on(cluster: &Subject) -> String {
+        let (namespace, name) = (&cluster.namespace, &cluster.name);
+        format!(
+            "to let the machines go on without it: kubectl -n {namespace} patch cluster {name} --type=merge -p \
+             '{{\"metadata\":{{\"annotations\":{{\"{}\":null}}}},\"spec\":{{\"paused\":false}}}}'",
+            annotation::HELD_FOR_RELEASE
+        )
+    }
+}
+
+impl fmt::Display for Blocked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ReleaseMissing { release } => write!(f, "there is no TanzuKubernetesRelease {release}"),
+            Self::TemplateMissing { release } => {
+                write!(f, "there is no ClusterBootstrapTemplate {SYSTEM_NAMESPACE}/{release}")
+            }
+            Self::BootstrapAwaited { namespace, name } => {
+                write!(f, "ClusterBootstrap {namespace}/{name} is to be made by somebody else, and is not there")
+            }
+            Self::BootstrapPaused { namespace, name } => {
+                write!(f, "spec.paused of ClusterBootstrap {namespace}/{name} is true")
+            }
+            Self::Unreadable { field, why } => write!(f, "{field} of the ClusterBootstrap cannot be acted on: {why}"),
+            Self::ChoiceMissing { field, chosen, release, listed } => {
+                let listed = if listed.is_empty() { "none at all".to_owned() } else { listed.join(", ") };
+                write!(f, "{field} is {chosen}, and {release} has no such package; it has {listed}")
+            }
+            Self::PackageMissing { package } => write!(f, "there is no Package {SYSTEM_NAMESPACE}/{package}"),
+            Self::SourceMissing { object } => write!(f, "{object} is not there"),
+            Self::ValuesAwaited { package, why } => write!(f, "the values of {package} are not there yet: {why}"),
+            Self::NoWorkloadApi => write!(f, "the workload cluster has no API yet"),
+            Self::WorkloadUnreachable { why } => write!(f, "the workload cluster does not answer: {why}"),
+            Self::PackageNotReady { package, why, .. } => write!(f, "the package {package} is not ready: {why}"),
+            Self::PackageFailed { package, why, .. } => write!(f, "the package {package} has failed: {why}"),
+            Self::PackageHeld { package, by, .. } => write!(f, "the package {package} is held: {by}"),
+            Self::HeldForAnother { held_for, release } => {
+                write!(f, "the cluster is held for {held_for}, and asked to have {release}")
+            }
+        }
+    }
+}

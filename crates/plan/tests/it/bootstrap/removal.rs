@@ -1,0 +1,98 @@
+//! A cluster goes when packages that were added to it are gone, or have had their time.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use windlass_plan::bootstrap::{FINALIZER, Installed, Installs, Leaving, Left, Step, Workload, Write, leave};
+
+use super::{bootstrap, cluster};
+
+const PACKAGES: &str = "
+cni: {refName: antrea.tanzu.vmware.com.1.7.2}
+additionalPackages: [{refName: one.example.com.1.0.0}, {refName: two.example.com.1.0.0}, {refName: kept.example.com.1.0.0}]
+";
+
+fn install(name: &str, more: &Value) -> (String, Installed) {
+    let mut install = json!({
+        "apiVersion": "packaging.carvel.dev/v1alpha1", "kind": "PackageInstall",
+        "metadata": {"name": name, "namespace": "tkg-system", "uid": name, "resourceVersion": "1"},
+        "spec": {"packageRef": {"refName": name}},
+    });
+    json_patch(&mut install, more);
+    let install = serde_json::from_value(install).unwrap();
+    (name.to_owned(), Installed { install: Some(install), ..Installed::default() })
+}
+
+fn json_patch(value: &mut Value, more: &Value) {
+    for (key, more) in more.as_object().unwrap() {
+        match (value.get_mut(key), more) {
+            (Some(inner @ Value::Object(_)), Value::Object(_)) => json_patch(inner, more),
+            _ => value[key] = more.clone(),
+        }
+    }
+}
+
+fn having(installs: Installs) -> Workload {
+    Workload::Reachable { prerequisites: vec![], packages: BTreeMap::new(), installs, digests: BTreeMap::new() }
+}
+
+fn left(workload: &Workload, minutes: i64) -> Left {
+    let held = |value: &mut Value| value["metadata"]["finalizers"] = json!(["other", FINALIZER]);
+    let bootstrap = bootstrap(PACKAGES, |value| {
+        held(value);
+        value["metadata"]["annotations"]["run.tanzu.vmware.com/skip-packageinstall-deletion"] = "kept, nobody".into();
+    });
+    let since: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+    leave(&Leaving {
+        cluster: &cluster(held),
+        since,
+        bootstrap: Some(&bootstrap),
+        kubeconfig: Some(&json!({"uid": "k", "resourceVersion": "2", "finalizers": [FINALIZER]})),
+        workload,
+        now: since + jiff::SignedDuration::from_mins(minutes),
+    })
+}
+
+fn told(left: &Left) -> Vec<String> {
+    let tell = |step: &Step| match &step.write {
+        Write::Delete { object, .. } => format!("delete {object}"),
+        Write::Patch { object, patch, .. } => format!("patch {object} {}", patch["metadata"]["finalizers"]),
+        other => panic!("{other:?}"),
+    };
+    left.steps.iter().map(tell).chain(left.waits_for.clone()).collect()
+}
+
+const LET_GO: [&str; 3] = [
+    r#"patch ClusterBootstrap dev/wl ["other"]"#,
+    "patch Secret dev/wl-kubeconfig []",
+    r#"patch Cluster dev/wl ["other"]"#,
+];
+
+#[test]
+fn what_was_added_goes_first_and_then_everything_lets_go_in_order() {
+    let all = ["wl-antrea", "wl-one", "wl-two", "wl-kept"].map(|name| install(name, &json!({})));
+    assert_eq!(
+        told(&left(&having(all.into()), 0)),
+        [
+            "delete PackageInstall tkg-system/wl-one",
+            "delete PackageInstall tkg-system/wl-two",
+            "PackageInstall tkg-system/wl-one is still there",
+        ]
+    );
+    let leaving = json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}});
+    let failed = json!({"status": {"conditions": [{"type": "DeleteFailed", "status": "True"}]}});
+    let some = [install("wl-one", &leaving), install("wl-two", &failed), install("wl-kept", &json!({}))];
+    assert_eq!(told(&left(&having(some.into()), 1)), ["PackageInstall tkg-system/wl-one is still there"]);
+    let gone = [install("wl-antrea", &json!({})), install("wl-two", &failed), install("wl-kept", &json!({}))];
+    assert_eq!(told(&left(&having(gone.into()), 1)), LET_GO);
+}
+
+#[test]
+fn an_api_that_does_not_answer_keeps_a_cluster_for_ten_minutes_and_no_longer() {
+    let silent = Workload::Unreachable { why: "no route".to_owned() };
+    assert_eq!(told(&left(&silent, 9)), ["the workload cluster does not answer: no route"]);
+    assert_eq!(told(&left(&silent, 10)), LET_GO);
+    let stuck = install("wl-one", &json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}));
+    assert_eq!(told(&left(&having([stuck].into()), 10)), LET_GO);
+    assert_eq!(told(&left(&Workload::NotYet, 0)), LET_GO, "there never was one");
+}
