@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use windlass_api::kind::cluster_api::Amount;
+use windlass_api::quota::Counted;
 use windlass_apiserver::quantity;
 use windlass_plan::risk::Known;
 use windlass_plan::risk::evidence::{AddressPool, Evidence, Quantity, Quota, Surge};
@@ -121,13 +122,7 @@ fn used(management: &Lists<'_>, quota: &Value, resource: &str) -> Known<Quantity
     let status = quota["status"]["used"][resource].as_str().and_then(parsed);
     let namespace = namespace_of(quota);
     let counted = || {
-        let kind = match resource {
-            "count/machines.cluster.x-k8s.io" => "Machine",
-            "count/kubeadmconfigs.bootstrap.cluster.x-k8s.io" => "KubeadmConfig",
-            "count/secrets" | "secrets" => "Secret",
-            _ => "WCPMachine",
-        };
-        let found = management.kind(kind);
+        let found = management.kind(Counted::of(resource).map_or("WCPMachine", Counted::kind));
         found.map(|found| {
             let here = found.into_iter().filter(|object| namespace_of(object) == namespace);
             let each = here.filter_map(|object| amount(management, resource, object));
@@ -140,9 +135,9 @@ fn used(management: &Lists<'_>, quota: &Value, resource: &str) -> Known<Quantity
 /// How much of a resource an object is.
 fn amount(management: &Lists<'_>, resource: &str, object: &Value) -> Option<Quantity> {
     let hardware = || hardware(management, text(object, "/spec/className"));
-    match resource {
-        "cpu" | "requests.cpu" | "limits.cpu" => hardware().0,
-        "memory" | "requests.memory" | "limits.memory" => hardware().1,
+    match Counted::of(resource) {
+        Some(Counted::Processors) => hardware().0,
+        Some(Counted::Memory) => hardware().1,
         _ => Some(Quantity::units(1)),
     }
 }
