@@ -15,17 +15,18 @@ const STYLE: &str = "\
 @media (prefers-color-scheme:dark){:root{--page:#0d1117;--ink:#e6edf3;--faint:#8d96a0;--line:#30363d;--code:#161b22;--good:#3fb950;\
 --bad:#f85149;--survived:#12311f;--recovered:#3a3412;--broken:#5c1f22}}\
 body{font:15px/1.5 system-ui,sans-serif;max-width:1340px;margin:2rem auto;padding:0 1rem;color:var(--ink);background:var(--page);\
-overflow-wrap:anywhere}\
+overflow-wrap:break-word}\
 h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:1.8rem 0 .4rem}\
 .verdict{font-size:1.2rem;font-weight:600;margin:.3rem 0}.good{color:var(--good)}.bad{color:var(--bad)}\
 ul{margin:.2rem 0;padding-left:0;list-style:none}ul ul{padding-left:1.4rem;color:var(--faint)}\
 table{border-collapse:collapse}th,td{text-align:left;padding:.25rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}\
-.wide{overflow-x:auto}.machines{width:100%;min-width:760px}.machines code{white-space:nowrap}\
-.matrix{font-size:12px}.matrix th,.matrix td{padding:.15rem .35rem;white-space:nowrap;border:1px solid var(--line)}\
+.wide{overflow-x:auto}.machines{width:100%;min-width:760px;table-layout:fixed}.machines td{overflow-wrap:anywhere}\
+.machines th{width:19%}.machines th:nth-child(3){width:6rem}.machines th:nth-child(4){width:auto}\
+.matrix{font-size:12px;margin-bottom:.8rem}.matrix th,.matrix td{padding:.15rem .35rem;white-space:nowrap;border:1px solid var(--line)}\
 .matrix td{text-align:center}.matrix th{font-weight:500;background:var(--page)}.matrix tr>th:first-child{position:sticky;left:0}\
 .matrix thead th{vertical-align:bottom}.matrix thead span{writing-mode:vertical-rl;transform:rotate(180deg)}\
 .survived{background:var(--survived)}.recovered{background:var(--recovered)}.broken{background:var(--broken)}\
-.key span{padding:0 .5rem;margin-right:.8rem;border:1px solid var(--line)}\
+.key span{padding:0 .5rem;margin:0 .5rem 0 1rem;border:1px solid var(--line)}.key span:first-child{margin-left:0}\
 code,pre{font:13px ui-monospace,monospace}pre{overflow-x:auto;padding:.6rem;background:var(--code);border-radius:6px}\
 .lanes{overflow-x:auto}.lanes svg{min-width:860px;max-width:100%;height:auto}footer{margin:2rem 0;color:var(--faint)}";
 
