@@ -24,6 +24,9 @@ keys! {
     /// What a machine image is made of: a JSON object with the distribution's version, and for Kubernetes, etcd and `CoreDNS`
     /// their repository and version. Written by whoever builds the image; read by us as a Release.
     DISTRIBUTION: String = "vmware-system.guest.kubernetes.distribution.image.version";
+    /// What is public about the certificates in a Secret: a JSON list with key, subject and dates of each. Written into a
+    /// snapshot, where nothing else of the data is left; read by us, who say which of them expires.
+    CERTIFICATE_DATES: String = "windlass.dev/certificate-dates";
     /// Which container images are on the disk of a machine image: a JSON list of their whole names. Written by whoever builds
     /// the image; read by us, who say which image of a release is missing before machines are made. Without it, what the
     /// add-ons of the image name is taken to be there.

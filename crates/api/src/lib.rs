@@ -33,6 +33,7 @@ pub mod kind;
 pub mod label;
 pub mod machine_image;
 pub mod name;
+pub mod quota;
 pub mod reason;
 mod text;
 pub mod version;

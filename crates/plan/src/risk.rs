@@ -29,6 +29,7 @@ use serde::Serialize;
 
 pub use evidence::{Evidence, Known};
 pub use id::RiskId;
+pub use removal::kinds as kinds_that_lose_versions;
 
 use evidence::Gap;
 
@@ -179,6 +180,11 @@ fn shown<T: fmt::Display>(items: &[T]) -> String {
 /// `1 pod`, `2 pods`.
 fn count(number: usize, one: &str) -> String {
     if number == 1 { format!("1 {one}") } else { format!("{number} {one}s") }
+}
+
+/// `is` of one, `are` of any other number.
+fn are(number: usize) -> &'static str {
+    if number == 1 { "is" } else { "are" }
 }
 
 /// The namespace and the name of an object: `kubectl` takes them apart.

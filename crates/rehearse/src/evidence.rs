@@ -3,6 +3,8 @@
 //! Nothing is read but the snapshot. What a snapshot does not have, and what could not be read when it was taken, is a gap of
 //! the evidence; a list without objects is none.
 
+mod address;
+mod certificate;
 mod extension;
 mod lists;
 mod management;
@@ -31,6 +33,7 @@ pub fn evidence(snapshot: &Snapshot, cluster: &NamespacedName, wish: &Wish) -> E
     let rolls = rolls(own, wish, &releases.from, &releases.to);
     let mut evidence = Evidence::nothing(cluster.clone(), snapshot.taken_at, rolls);
     management::fill(&mut evidence, &management, own);
+    certificate::fill(&mut evidence, &management, &workload);
     room::fill(&mut evidence, &management, &workload, own, wish);
     workload::fill(&mut evidence, &workload);
     pods::fill(&mut evidence, &workload);

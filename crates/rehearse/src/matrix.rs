@@ -12,12 +12,13 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use serde::Serialize;
 use windlass_sim::fault::{Moment, Scenario};
+use windlass_sim::invariant::Violation;
 use windlass_sim::timeline::What;
 use windlass_sim::world::World;
 
 use crate::crash::Crashes;
 use crate::rehearsal::{self, Ended, Error, Rehearsal, Request, rehearse};
-use crate::report::{badness, in_order, told};
+use crate::report::{Report, at_pace, badness, in_order, told};
 
 pub use kinds::{FaultKind, UnknownFault};
 pub use steps::{Step, steps};
@@ -26,6 +27,8 @@ pub use steps::{Step, steps};
 const UNNOTICED: SignedDuration = SignedDuration::from_secs(5);
 /// How much longer than the reference a run may take: the longest wait of any rule, four times.
 const PATIENCE: Duration = Duration::from_secs(6 * 60 * 60);
+/// Of more steps at which the same happens, the first of them are named.
+const STEPS_MAX: usize = 3;
 /// Of more writes than this, some are crashed at.
 const CRASHES_MAX: usize = 40;
 
@@ -120,6 +123,18 @@ pub enum MatrixError {
     },
 }
 
+/// The matrix of an update that is reported: everything takes as long as in the runs of the report.
+pub fn matrix_of(
+    start: &World,
+    request: &Request,
+    report: &Report,
+    faults: &[FaultAt],
+    threads: usize,
+) -> Result<FaultMatrix, MatrixError> {
+    let paced = report.estimate.percent().map(|percent| at_pace(start, percent));
+    matrix(paced.as_ref().unwrap_or(start), request, faults, threads)
+}
+
 /// Runs an update once with each of these faults at each step, and says what became of it.
 pub fn matrix(
     start: &World,
@@ -202,7 +217,7 @@ fn cell(plan: &Plan, run: &Rehearsal, reference: &Rehearsal, steps: &[Step]) -> 
         }
     };
     let replay = format!("{} --runs 1 --fault {}@{step}", plan.request.replay(), plan.kind);
-    Some(Cell { outcome: outcome(run, reference), step, replay, scenario })
+    Some(Cell { outcome: outcome(run, reference, plan.kind.tolerated()), step, replay, scenario })
 }
 
 /// A run that broke down, or could never be asked for, is one that did not end as it should.
@@ -212,12 +227,13 @@ fn broke_down(plan: &Plan, error: &Error) -> Cell {
     Cell { outcome: Outcome::Broken { why }, step, replay, scenario: plan.request.faults.clone() }
 }
 
-/// Compares a run with the one in which nothing went wrong.
-pub(crate) fn outcome(run: &Rehearsal, reference: &Rehearsal) -> Outcome {
-    if run.violations.len() > reference.violations.len() {
-        let violation = run.violations.last().map(|reported| &reported.violation);
-        let why = violation.map(|violation| format!("{}: {}", violation.id, violation.message));
-        return Outcome::Broken { why: why.unwrap_or_default() };
+/// Compares a run with the one in which nothing went wrong. What a fault itself does not let be is nobody's fault.
+pub(crate) fn outcome(run: &Rehearsal, reference: &Rehearsal, tolerated: &[&str]) -> Outcome {
+    let is_meant = |violation: &&Violation| !tolerated.contains(&violation.id.as_str());
+    let [violations, before] = [run, reference]
+        .map(|run| run.violations.iter().map(|reported| &reported.violation).filter(is_meant).collect::<Vec<_>>());
+    if let Some(last) = violations.last().filter(|_| violations.len() > before.len()) {
+        return Outcome::Broken { why: format!("{}: {}", last.id, last.message) };
     }
     if badness(&run.verdict) > badness(&reference.verdict) {
         return Outcome::Broken { why: run.verdict.to_string() };
@@ -248,10 +264,9 @@ impl FaultMatrix {
         cells.filter(|(_, cell)| matches!(cell.outcome, Outcome::Broken { .. }))
     }
 
-    /// A line for each fault, and one for each cell that broke.
+    /// A line for each fault, and one for what broke.
     pub fn lines(&self) -> Vec<String> {
-        let mut lines =
-            vec![format!("{} runs with a fault, of an update that has {} steps", self.runs, self.steps.len())];
+        let mut lines = vec![self.head()];
         for row in &self.rows {
             let of = |rank: u8| row.cells.iter().filter(move |cell| cell.outcome.rank() == rank).count();
             let latest = row.cells.iter().filter_map(|cell| cell.outcome.later()).max();
@@ -260,11 +275,36 @@ impl FaultMatrix {
             let counts = format!("{} survived, {} recovered{latest}, {} broken", of(0), of(1), of(2));
             lines.push(format!("{sign} {:<4} {:<24} {counts}", row.id, row.fault));
         }
-        for (row, cell) in self.broken() {
-            lines.push(format!("✖ {} at {}: {}", row.fault, cell.step, cell.outcome));
-            lines.push(format!("    again: {}", cell.replay));
-        }
+        lines.extend(self.broken_lines());
         lines
+    }
+
+    /// How many runs there were.
+    pub(crate) fn head(&self) -> String {
+        format!("{} runs with a fault, of an update that has {} steps", self.runs, self.steps.len())
+    }
+
+    /// What broke, and the command that shows it again. A fault that does the same at several steps is told of once.
+    pub(crate) fn broken_lines(&self) -> Vec<String> {
+        let mut alike: Vec<(&Row, &Cell, Vec<&str>)> = Vec::new();
+        for (row, cell) in self.broken() {
+            let known =
+                alike.iter_mut().find(|(other, first, _)| other.fault == row.fault && first.outcome == cell.outcome);
+            match known {
+                Some((_, _, steps)) => steps.push(&cell.step),
+                None => alike.push((row, cell, vec![&cell.step])),
+            }
+        }
+        let told = |(row, cell, steps): (&Row, &Cell, Vec<&str>)| {
+            let at = match steps.as_slice() {
+                [rest @ .., last] if rest.is_empty() => (*last).to_owned(),
+                [rest @ .., last] if rest.len() <= STEPS_MAX => format!("{} and {last}", rest.join(", ")),
+                all => format!("{} and {} more steps", all[..STEPS_MAX].join(", "), all.len() - STEPS_MAX),
+            };
+            let line = format!("✖ {} at {at}: {}", row.fault, cell.outcome);
+            [line, format!("    again: {}", cell.replay)]
+        };
+        alike.into_iter().flat_map(told).collect()
     }
 }
 
@@ -281,6 +321,15 @@ impl Outcome {
         match self {
             Self::Recovered { later } => Some(*later),
             Self::Survived | Self::Broken { .. } => None,
+        }
+    }
+
+    /// The whole in a few letters: a cell of a table.
+    pub(crate) fn short(&self) -> String {
+        match self {
+            Self::Survived => "✔".to_owned(),
+            Self::Recovered { later } => format!("+{}", told(*later)),
+            Self::Broken { .. } => "✖".to_owned(),
         }
     }
 
@@ -301,5 +350,33 @@ impl fmt::Display for Outcome {
             Self::Recovered { later } => write!(f, "recovered, {} later", told(*later)),
             Self::Broken { why } => write!(f, "broken: {why}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_breaks_in_the_same_way_at_several_steps_is_told_of_once() {
+        let cell = |step: &str, why: &str| Cell {
+            step: step.to_owned(),
+            outcome: Outcome::Broken { why: why.to_owned() },
+            replay: format!("--fault x@{step}"),
+            scenario: Scenario::default(),
+        };
+        let told = |cells: Vec<Cell>| {
+            let row = Row { id: "F19".to_owned(), fault: "x".to_owned(), cells };
+            FaultMatrix { steps: Vec::new(), rows: vec![row], runs: 1 }.broken_lines()
+        };
+        let same: Vec<Cell> = ["a", "b", "c", "d", "e"].map(|step| cell(step, "stuck")).into();
+        assert_eq!(told(same.clone()), ["✖ x at a, b, c and 2 more steps: broken: stuck", "    again: --fault x@a"]);
+        assert_eq!(told(same[..2].to_vec())[0], "✖ x at a and b: broken: stuck");
+        assert_eq!(told(same[..4].to_vec())[0], "✖ x at a, b, c and d: broken: stuck");
+        let two = told(vec![cell("a", "stuck"), cell("b", "failed")]);
+        assert_eq!(
+            two,
+            ["✖ x at a: broken: stuck", "    again: --fault x@a", "✖ x at b: broken: failed", "    again: --fault x@b"]
+        );
     }
 }

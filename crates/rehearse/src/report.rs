@@ -31,7 +31,7 @@ use crate::preview;
 use crate::rehearsal::{self, Rehearsal, Request, Verdict};
 use crate::snapshot::Gap;
 
-pub use estimate::{Estimate, Recorded};
+pub use estimate::{Estimate, Recorded, at_pace};
 pub use fidelity::{Fidelity, How};
 pub use runs::cores;
 pub use spread::Spread;
@@ -39,7 +39,6 @@ pub use stage::{Replaced, StageForeseen};
 pub use tally::{Tally, Violated};
 pub use wait::Wait;
 
-pub(crate) use estimate::at_pace;
 pub(crate) use runs::in_order;
 pub(crate) use spread::told;
 pub(crate) use tally::badness;

@@ -49,7 +49,7 @@ pub fn shrink(start: &World, request: &Request) -> Result<Option<Shrunk>, Error>
     };
     let sound = run(put_together(&[]))?;
     let broken = run(request.faults.clone())?;
-    let Outcome::Broken { why } = outcome(&broken, &sound) else { return Ok(None) };
+    let Outcome::Broken { why } = outcome(&broken, &sound, &[]) else { return Ok(None) };
     let sort = sort(&broken);
     let faults = request.faults.faults.iter().cloned().map(Part::Fault);
     let all: Vec<Part> = faults.chain(request.faults.actions.iter().cloned().map(Part::Action)).collect();
@@ -57,7 +57,7 @@ pub fn shrink(start: &World, request: &Request) -> Result<Option<Shrunk>, Error>
     let left = smallest(all.clone(), |parts| {
         runs += 1;
         let tried = run(put_together(parts))?;
-        Ok::<bool, Error>(self::sort(&tried) == sort && matches!(outcome(&tried, &sound), Outcome::Broken { .. }))
+        Ok::<bool, Error>(self::sort(&tried) == sort && matches!(outcome(&tried, &sound, &[]), Outcome::Broken { .. }))
     })?;
     let count = |parts: &[Part]| u32::try_from(parts.len()).unwrap_or(u32::MAX);
     Ok(Some(Shrunk { from: count(&all), to: count(&left), scenario: put_together(&left), why, runs }))

@@ -86,6 +86,23 @@ pub struct Gap {
     pub way_out: String,
 }
 
+/// Where programs leave the manifest that they applied. A snapshot has its version, kind and name.
+pub(crate) const MANIFESTS: [&str; 2] = ["kubectl.kubernetes.io/last-applied-configuration", "kapp.k14s.io/original"];
+
+/// What a snapshot has of a certificate in a Secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CertificateDates {
+    /// The entry of the Secret that it is in.
+    pub key: String,
+    /// Whose it is.
+    pub subject: String,
+    /// From when on it is good.
+    pub not_before: Timestamp,
+    /// Until when.
+    pub not_after: Timestamp,
+}
+
 impl Snapshot {
     /// The objects that are only kept, with the cluster that they are of where it is no management cluster: a World has none
     /// of them. Webhooks and API services of others are among them: they are data to judge by, and are never called.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use windlass_api::label;
 use windlass_api::version::{KubernetesVersion, facts};
 
-use super::evidence::{ApiUse, Definition, Evidence, Selection, Versions};
+use super::evidence::{ApiUse, Definition, Evidence, Selection, UnreadKind, Versions};
 use super::removal::{self, Gone};
 use super::{Found, Risk, RiskId, Severity, shown};
 
@@ -18,6 +18,17 @@ pub(super) fn check(evidence: &Evidence, found: &mut Found) {
     if from.kubernetes.minor() == to.kubernetes.minor() {
         return;
     }
+    let kinds = removal::kinds_between(&from.kubernetes, &to.kubernetes);
+    if !kinds.is_empty() {
+        lost_versions(evidence, &kinds, (from, to), found);
+    }
+    for selection in found.read(&[RiskId::LabelRemoved], &evidence.selections) {
+        found.risks.extend(unlabelled(selection, from, to));
+    }
+}
+
+/// What is known of the kinds that lose a version. Where none does, nothing has to be known.
+fn lost_versions(evidence: &Evidence, kinds: &BTreeSet<&str>, (from, to): (&Versions, &Versions), found: &mut Found) {
     for object in found.read(&[RiskId::ApiRemoved], &evidence.objects) {
         found.risks.extend(removed(object, from, to));
     }
@@ -25,8 +36,8 @@ pub(super) fn check(evidence: &Evidence, found: &mut Found) {
         found.risks.extend(applied(object, from, to));
     }
     clients(evidence, from, to, found);
-    for selection in found.read(&[RiskId::LabelRemoved], &evidence.selections) {
-        found.risks.extend(unlabelled(selection, from, to));
+    for UnreadKind { gap, .. } in evidence.unread_kinds.iter().filter(|unread| kinds.contains(unread.kind.as_str())) {
+        found.unknown(&[RiskId::ApiRemoved, RiskId::ApiClientOld], gap);
     }
 }
 

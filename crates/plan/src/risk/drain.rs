@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use windlass_api::kind::cluster_api::Amount;
 
 use super::evidence::{Budget, Evidence, Node, Pod};
-use super::{Found, Risk, RiskId, Severity, count, parts, shown};
+use super::{Found, Risk, RiskId, Severity, are, count, parts, shown};
 
 const IDS: [RiskId; 4] = [RiskId::PdbNever, RiskId::PdbAtLimit, RiskId::DrainLocalData, RiskId::DrainBarePod];
 
@@ -147,6 +147,7 @@ fn never(budget: &Budget, share: &Share, stuck: &[(&Pod, &Node)], first: &(&Pod,
     if *expected == 0 || desired < expected {
         return None;
     }
+    let pods = usize::try_from(*expected).unwrap_or(usize::MAX);
     let (severity, waits) = waits(stuck);
     let others = stuck.len() - 1;
     let others = if others == 0 { String::new() } else { format!(" (nor can {others} more of its pods)") };
@@ -166,10 +167,11 @@ fn never(budget: &Budget, share: &Share, stuck: &[(&Pod, &Node)], first: &(&Pod,
         id: RiskId::PdbNever,
         object: format!("PodDisruptionBudget {}", budget.name),
         message: format!(
-            "Pod {} can never be evicted from {}: the budget has {field} and there are {}{others}",
+            "Pod {} can never be evicted from {}: the budget has {field} and there {} {}{others}",
             pod.name,
             node.name,
-            count(usize::try_from(*expected).unwrap_or(usize::MAX), "pod")
+            are(pods),
+            count(pods, "pod")
         ),
         because,
         way_out,
@@ -187,7 +189,7 @@ fn at_limit(budget: &Budget, share: &Share, drain: &Drain<'_>, first: &(&Pod, &N
     let mut because: Vec<String> =
         unready.take(5).map(|(pod, why)| format!("Pod {} is not ready: {why}", pod.name)).collect();
     if because.is_empty() {
-        because.push(format!("there are {} of {} pods", there.len(), share.expected));
+        because.push(format!("{} of {} {} there", there.len(), share.expected, are(there.len())));
     }
     let (pod, node) = first;
     let (namespace, name) = parts(&budget.name);
@@ -196,9 +198,13 @@ fn at_limit(budget: &Budget, share: &Share, drain: &Drain<'_>, first: &(&Pod, &N
         id: RiskId::PdbAtLimit,
         object: format!("PodDisruptionBudget {}", budget.name),
         message: format!(
-            "it allows 0 disruptions: {} needs {desired} healthy pods of {}, and {healthy} are; the drain of {} waits with \
-             Pod {} until one more is",
-            share.field, share.expected, node.name, pod.name
+            "it allows 0 disruptions: {} needs {desired} of {} healthy, and {healthy} {}; the drain of {} waits with Pod \
+             {} until one more is",
+            share.field,
+            count(usize::try_from(share.expected).unwrap_or(usize::MAX), "pod"),
+            are(healthy),
+            node.name,
+            pod.name
         ),
         because,
         way_out: format!("see to the pods that are not ready: kubectl -n {namespace} describe pdb {name}"),

@@ -12,9 +12,9 @@ use windlass_api::name::NamespacedName;
 use windlass_api::version::KubernetesVersion;
 
 pub use objects::{
-    AddressPool, ApiService, ApiUse, Budget, Certificate, CertificateSecret, Client, Definition, DefinitionVersion,
-    HealthCheck, Hold, HoldOn, Image, ImageState, Keeper, Machine, Member, Node, Package, PackageKind, Pod,
-    PullFailure, Quota, Selection, Surge, Update, UpdateState, Volume, Webhook,
+    AddressPool, Addresses, ApiService, ApiUse, Budget, Certificate, CertificateOf, CertificateSecret, Client,
+    Definition, DefinitionVersion, HealthCheck, Hold, HoldOn, Image, ImageState, Keeper, Machine, Member, Node,
+    Package, PackageKind, Pod, PullFailure, Quota, Selection, Surge, UnreadKind, Update, UpdateState, Volume, Webhook,
 };
 pub use quantity::Quantity;
 
@@ -48,7 +48,7 @@ pub struct Evidence {
     pub quotas: Known<Vec<Quota>>,
     /// Where addresses of machines and pods come from.
     pub address_pools: Known<Vec<AddressPool>>,
-    /// The certificates of which it is known when they expire.
+    /// The certificates that the cluster cannot do without.
     pub certificates: Known<Vec<Certificate>>,
     /// The Secrets without which no machine can join.
     pub certificate_secrets: Known<Vec<CertificateSecret>>,
@@ -80,6 +80,8 @@ pub struct Evidence {
     pub manifests: Known<Vec<ApiUse>>,
     /// Who writes objects in which version of their kind.
     pub clients: Known<Vec<Client>>,
+    /// Kinds that lose a version some day, and whose objects were not read.
+    pub unread_kinds: Vec<UnreadKind>,
     /// What selects nodes by a label, or tolerates a taint.
     pub selections: Known<Vec<Selection>>,
 }
@@ -117,6 +119,7 @@ impl Evidence {
             objects: nobody("objects"),
             manifests: nobody("the manifests that were applied"),
             clients: nobody("the clients that write objects"),
+            unread_kinds: Vec::new(),
             selections: nobody("what selects nodes"),
         }
     }

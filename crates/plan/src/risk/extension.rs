@@ -1,7 +1,7 @@
 //! Programs of others that the API asks: webhooks, and APIs that they serve.
 
 use super::evidence::{Evidence, Webhook};
-use super::{Found, Risk, RiskId, Severity, shown};
+use super::{Found, Risk, RiskId, Severity, count, shown};
 
 /// What Kubernetes gives a webhook unless it says otherwise. A node renews its lease as often.
 const USUAL_TIMEOUT_SECONDS: u64 = 10;
@@ -48,9 +48,11 @@ fn blocking(webhook: &Webhook, found: &mut Found) {
         Some(ready) => (
             Severity::Risky,
             format!(
-                "{asked} is asked about {}: while the {ready} ready pods of {} move, no node can join",
+                "{asked} is asked about {}: while the {} of {} {}, no node can join",
                 about(webhook),
-                webhook.answers
+                count(usize::try_from(*ready).unwrap_or(usize::MAX), "ready pod"),
+                webhook.answers,
+                if *ready == 1 { "moves" } else { "move" }
             ),
         ),
         None => (

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use windlass_api::version::facts;
 
 use super::evidence::{Evidence, Machine, Member, Node};
-use super::{Found, Risk, RiskId, Severity};
+use super::{Found, Risk, RiskId, Severity, count};
 
 pub(super) fn check(evidence: &Evidence, found: &mut Found) {
     if !evidence.rolls.any() {
@@ -139,7 +139,8 @@ impl Quorum {
             Ordering::Greater => "the control plane is not rolled before it has left etcd, or is well",
         };
         let why = format!(
-            "the first new machine makes it {next} voters, of which {need} have to answer: {answer} do {until}"
+            "the first new machine makes it {next} voters, of which {need} have to answer: {answer} {} {until}",
+            if answer == 1 { "does" } else { "do" }
         );
         (effect, why)
     }
@@ -147,7 +148,9 @@ impl Quorum {
 
 fn sick(member: &Member, what: &str, quorum: &Quorum, evidence: &Evidence) -> Risk {
     let Quorum { voters, answer } = quorum;
-    let mut because = vec![format!("{answer} of {voters} voters answer, and {} have to", Quorum::need(*voters))];
+    let need = Quorum::need(*voters);
+    let (answers, have) = (if *answer == 1 { "answers" } else { "answer" }, if need == 1 { "has" } else { "have" });
+    let mut because = vec![format!("{answer} of {} {answers}, and {need} {have} to", count(*voters, "voter"))];
     let mut message = what.to_owned();
     if evidence.rolls.control_plane {
         let (effect, why) = quorum.rolled(evidence);

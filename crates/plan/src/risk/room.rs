@@ -1,17 +1,9 @@
 //! Room for the machines that there are more than before, while a role is rolled and when it grows.
 
-use super::evidence::{AddressPool, Evidence, Quantity, Quota, Surge};
-use super::{Found, Risk, RiskId, Severity};
+use windlass_api::quota::Counted;
 
-/// What is made for each machine, by the resource that a quota counts it as. A provider may have its own beside them.
-const PER_MACHINE: [&str; 6] = [
-    "count/machines.cluster.x-k8s.io",
-    "count/kubeadmconfigs.bootstrap.cluster.x-k8s.io",
-    "count/wcpmachines.infrastructure.cluster.vmware.com",
-    "count/virtualmachines.vmoperator.vmware.com",
-    "count/secrets",
-    "secrets",
-];
+use super::evidence::{AddressPool, Addresses, Evidence, Quantity, Quota, Surge};
+use super::{Found, Risk, RiskId, Severity, are};
 
 pub(super) fn check(evidence: &Evidence, found: &mut Found) {
     let ids = [RiskId::Quota, RiskId::IpPool];
@@ -32,19 +24,20 @@ pub(super) fn check(evidence: &Evidence, found: &mut Found) {
         }
     }
     for pool in found.read(&[RiskId::IpPool], &evidence.address_pools) {
-        found.risks.extend(rolled.iter().find_map(|surge| no_address(pool, surge)));
+        let Some(addresses) = found.read_one(&[RiskId::IpPool], &pool.addresses) else { continue };
+        found.risks.extend(rolled.iter().find_map(|surge| no_address(pool, *addresses, surge)));
     }
 }
 
 /// How much of it the new machines take, and whether Kubernetes itself counts that.
 fn needed(quota: &Quota, surge: &Surge) -> Option<Need> {
-    if PER_MACHINE.contains(&quota.resource.as_str()) {
-        return Some(Need { amount: Quantity::units(i64::from(surge.machines)), is_enforced: true });
-    }
-    let each = match quota.resource.as_str() {
-        "cpu" | "requests.cpu" | "limits.cpu" => surge.cpus,
-        "memory" | "requests.memory" | "limits.memory" => surge.memory,
-        _ => None,
+    let each = match Counted::of(&quota.resource)? {
+        Counted::Processors => surge.cpus,
+        Counted::Memory => surge.memory,
+        // Each is made once for each machine. A provider may have its own beside them.
+        Counted::Machines | Counted::InfrastructureMachines | Counted::BootstrapConfigs | Counted::Secrets => {
+            return Some(Need { amount: Quantity::units(i64::from(surge.machines)), is_enforced: true });
+        }
     }?;
     Some(Need { amount: each.times(surge.machines), is_enforced: false })
 }
@@ -76,8 +69,9 @@ fn too_little(quota: &Quota, used: Quantity, surge: &Surge, need: Need) -> Optio
         id: RiskId::Quota,
         object: format!("ResourceQuota {name}"),
         message: format!(
-            "{} has no room: {resource} is used {used} of {hard}, and {amount} more are needed",
-            surge.role
+            "{} has no room: {resource} is used {used} of {hard}, and {amount} more {} needed",
+            surge.role,
+            if amount == Quantity::units(1) { "is" } else { "are" }
         ),
         because,
         way_out: format!(
@@ -90,8 +84,9 @@ fn machines(surge: &Surge) -> String {
     super::count(usize::try_from(surge.machines).unwrap_or(usize::MAX), "machine")
 }
 
-fn no_address(pool: &AddressPool, surge: &Surge) -> Option<Risk> {
-    let free = pool.total.saturating_sub(pool.used);
+fn no_address(pool: &AddressPool, addresses: Addresses, surge: &Surge) -> Option<Risk> {
+    let Addresses { total, used } = addresses;
+    let free = total.saturating_sub(used);
     if u64::from(surge.machines) <= free {
         return None;
     }
@@ -100,10 +95,13 @@ fn no_address(pool: &AddressPool, surge: &Surge) -> Option<Risk> {
         id: RiskId::IpPool,
         object: pool.name.clone(),
         message: format!(
-            "{} of {} {} are taken, and {} needs {} more",
-            pool.used, pool.total, pool.what, surge.role, surge.machines
+            "{used} of {total} {} {} taken, and {} needs {} more",
+            pool.what,
+            are(usize::try_from(used).unwrap_or(usize::MAX)),
+            surge.role,
+            surge.machines
         ),
-        because: vec![format!("{free} are free")],
+        because: vec![format!("{free} {} free", are(usize::try_from(free).unwrap_or(usize::MAX)))],
         way_out: pool.way_out.clone(),
     })
 }

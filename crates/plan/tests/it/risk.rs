@@ -156,6 +156,33 @@ fn parts_of_what_was_read_can_be_unknown_too() {
         evidence.webhooks = Known::Read(vec![windlass_plan::risk::evidence::Webhook { ready_pods, ..webhook }]);
     };
     check(endpoints, RiskId::WebhookBlocksNodes);
+    let dates = |evidence: &mut Evidence| {
+        let certificate = raised::certificate("2036-01-01T00:00:00Z", false);
+        let undated = windlass_plan::risk::evidence::Certificate {
+            expires: Known::unread("the dates of certificates", "it cannot be read"),
+            ..certificate.clone()
+        };
+        evidence.certificates = Known::Read(vec![certificate, undated]);
+    };
+    check(dates, RiskId::CertExpiring);
+    let addresses = |evidence: &mut Evidence| {
+        let pool = raised::addresses(6, 5);
+        let endless = windlass_plan::risk::evidence::AddressPool {
+            addresses: Known::unread("how many addresses there are", "nobody says so"),
+            ..pool.clone()
+        };
+        evidence.address_pools = Known::Read(vec![pool, endless]);
+    };
+    check(addresses, RiskId::IpPool);
+}
+
+#[test]
+fn of_kinds_that_lose_a_version_all_have_to_be_known() {
+    let risks = found(|evidence| evidence.unread_kinds = vec![quiet::unread("CronJob")]);
+    let said: Vec<(RiskId, Severity, &str)> =
+        risks.iter().map(|risk| (risk.id, risk.severity, risk.object.as_str())).collect();
+    let unknown = |id| (id, Severity::Unknown, "CronJob objects");
+    assert_eq!(said, [unknown(RiskId::ApiRemoved), unknown(RiskId::ApiClientOld)]);
 }
 
 #[test]

@@ -1,22 +1,18 @@
-//! What the management cluster says: machines, certificates, updates, and who holds what.
+//! What the management cluster says: machines, updates, and who holds what.
 
 use std::collections::BTreeMap;
 
-use jiff::Timestamp;
 use serde_json::Value;
-use windlass_api::name::{ClusterName, ClusterSecret};
 use windlass_api::{annotation, label};
 use windlass_plan::risk::Known;
-use windlass_plan::risk::evidence::{
-    Certificate, CertificateSecret, Evidence, Gap, HealthCheck, Hold, HoldOn, Keeper, Machine, Update, UpdateState,
-};
+use windlass_plan::risk::evidence::{Evidence, HealthCheck, Hold, HoldOn, Keeper, Machine, Update, UpdateState};
 
 use super::lists::Lists;
 use super::object::{self, is_true, list, name_of, namespace_of, selects, shown, some_text, text};
 
 /// The two objects that are the cluster: as people ask for it, and as Cluster API has it.
 const WISH: &str = "TanzuKubernetesCluster";
-const CLUSTER: &str = "Cluster";
+pub(super) const CLUSTER: &str = "Cluster";
 /// What Cluster API itself holds machines by: it lets go by itself.
 const OF_CLUSTER_API: &str = "kcp-cleanup";
 
@@ -29,8 +25,6 @@ pub(super) fn fill(evidence: &mut Evidence, lists: &Lists<'_>, own: Option<&Valu
     evidence.keepers = own.map(|own| keeper(own).into_iter().collect());
     evidence.machines = lists.kind("Machine").map(|found| its_own(found, evidence).map(machine).collect());
     evidence.health_checks = health_checks(lists, evidence);
-    evidence.certificates = certificates(lists, evidence);
-    evidence.certificate_secrets = certificate_secrets(lists, evidence);
     evidence.updates = lists.kind("ClusterUpdate").map(|found| updates(&found, evidence));
     evidence.holds = lists.kinds(&[WISH, CLUSTER, "MachineDeployment", "Machine"]).map(|found| holds(found, evidence));
 }
@@ -83,63 +77,6 @@ fn health_checks(lists: &Lists<'_>, evidence: &Evidence) -> Known<Vec<HealthChec
         HealthCheck { name: object::full_name(check), machines }
     };
     lists.kind("MachineHealthCheck").map(|found| its_own(found, evidence).map(check).collect())
-}
-
-/// When the certificates of machines expire, where somebody says so. The data of Secrets is in no snapshot.
-fn certificates(lists: &Lists<'_>, evidence: &Evidence) -> Known<Vec<Certificate>> {
-    let renewed = evidence.rolls.control_plane;
-    let found = its_own(lists.of("Machine").chain(lists.of("KubeadmConfig")).collect(), evidence);
-    let dated = found.filter_map(|object| {
-        let status = some_text(object, "/status/certificatesExpiryDate");
-        let text =
-            status.or_else(|| object::annotation(object, annotation::CERTIFICATES_EXPIRY.name).map(str::to_owned))?;
-        let expires: Timestamp = text.parse().ok()?;
-        let what = format!("the certificates of the machine {}", name_of(object));
-        Some(Certificate { object: shown(object), what, expires, renewed })
-    });
-    let dated: Vec<Certificate> = dated.collect();
-    if !dated.is_empty() {
-        return Known::Read(dated);
-    }
-    let cluster = &evidence.cluster;
-    Known::Unread(Gap {
-        what: "the dates of certificates".to_owned(),
-        why: "no Machine or KubeadmConfig says them, and the data of Secrets is in no snapshot".to_owned(),
-        way_out: format!(
-            "kubectl -n {} get secret {}-ca -o jsonpath='{{.data.tls\\.crt}}' | base64 -d | openssl x509 -noout -enddate",
-            cluster.namespace, cluster.name
-        ),
-    })
-}
-
-fn certificate_secrets(lists: &Lists<'_>, evidence: &Evidence) -> Known<Vec<CertificateSecret>> {
-    let cluster = &evidence.cluster;
-    let Ok(name) = ClusterName::new(cluster.name.as_str()) else {
-        return Known::unread("the Secrets of the cluster", "its name is too long for any");
-    };
-    let its_name = |object: &&Value| {
-        namespace_of(object) == cluster.namespace.as_str() && name_of(object) == cluster.name.as_str()
-    };
-    let uid = lists.of(CLUSTER).find(its_name).map(|object| text(object, "/metadata/uid"));
-    lists.kind("Secret").map(|secrets| {
-        let secret = |secret: ClusterSecret| {
-            let name = secret.object_name(&name);
-            let found = secrets
-                .iter()
-                .find(|object| namespace_of(object) == cluster.namespace.as_str() && name_of(object) == name.as_str());
-            let owners = found.map(|object| list(object, "/metadata/ownerReferences").collect::<Vec<_>>());
-            let is_cluster = |owner: &&Value| owner["kind"] == CLUSTER && uid == owner["uid"].as_str();
-            CertificateSecret {
-                name: format!("{}/{name}", cluster.namespace),
-                lasts: owners.as_ref().is_some_and(|owners| owners.iter().any(is_cluster)),
-                owners: owners.map(|owners| {
-                    let shown = |owner: &Value| format!("{}/{}", text(owner, "/kind"), text(owner, "/name"));
-                    owners.into_iter().map(shown).collect()
-                }),
-            }
-        };
-        ClusterSecret::CERTIFICATES.into_iter().map(secret).collect()
-    })
 }
 
 fn updates(found: &[&Value], evidence: &Evidence) -> Vec<Update> {

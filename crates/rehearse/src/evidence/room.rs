@@ -2,13 +2,15 @@
 
 use serde_json::Value;
 use windlass_api::kind::cluster_api::Amount;
+use windlass_api::quota::Counted;
 use windlass_apiserver::quantity;
 use windlass_plan::risk::Known;
-use windlass_plan::risk::evidence::{AddressPool, Evidence, Quantity, Quota, Surge};
+use windlass_plan::risk::evidence::{Evidence, Quantity, Quota, Surge};
 
+use super::address;
 use super::lists::Lists;
 use super::management::its_own;
-use super::object::{full_name, list, name_of, namespace_of, shown, text};
+use super::object::{full_name, list, name_of, namespace_of, text};
 use crate::rehearsal::Wish;
 
 pub(super) fn fill(
@@ -28,7 +30,7 @@ pub(super) fn fill(
         let here = found.into_iter().filter(|quota| namespace_of(quota) == evidence.cluster.namespace.as_str());
         here.flat_map(|quota| quotas(management, quota)).collect()
     });
-    evidence.address_pools = address_pools(management, workload, own);
+    evidence.address_pools = address::pools(evidence, management, workload, own);
 }
 
 /// What machines of a role are, and what is asked of them.
@@ -121,13 +123,7 @@ fn used(management: &Lists<'_>, quota: &Value, resource: &str) -> Known<Quantity
     let status = quota["status"]["used"][resource].as_str().and_then(parsed);
     let namespace = namespace_of(quota);
     let counted = || {
-        let kind = match resource {
-            "count/machines.cluster.x-k8s.io" => "Machine",
-            "count/kubeadmconfigs.bootstrap.cluster.x-k8s.io" => "KubeadmConfig",
-            "count/secrets" | "secrets" => "Secret",
-            _ => "WCPMachine",
-        };
-        let found = management.kind(kind);
+        let found = management.kind(Counted::of(resource).map_or("WCPMachine", Counted::kind));
         found.map(|found| {
             let here = found.into_iter().filter(|object| namespace_of(object) == namespace);
             let each = here.filter_map(|object| amount(management, resource, object));
@@ -140,48 +136,9 @@ fn used(management: &Lists<'_>, quota: &Value, resource: &str) -> Known<Quantity
 /// How much of a resource an object is.
 fn amount(management: &Lists<'_>, resource: &str, object: &Value) -> Option<Quantity> {
     let hardware = || hardware(management, text(object, "/spec/className"));
-    match resource {
-        "cpu" | "requests.cpu" | "limits.cpu" => hardware().0,
-        "memory" | "requests.memory" | "limits.memory" => hardware().1,
+    match Counted::of(resource) {
+        Some(Counted::Processors) => hardware().0,
+        Some(Counted::Memory) => hardware().1,
         _ => Some(Quantity::units(1)),
     }
-}
-
-fn address_pools(management: &Lists<'_>, workload: &Lists<'_>, own: Option<&Value>) -> Known<Vec<AddressPool>> {
-    let ranges = own.and_then(|own| ranges(workload, own));
-    let kinds = management.kinds(&["InClusterIPPool", "GlobalInClusterIPPool"]);
-    let pools = kinds.map(|found| found.into_iter().filter_map(address_pool).collect::<Vec<_>>());
-    match (ranges, pools) {
-        (Some(ranges), Known::Read(pools)) => Known::Read(pools.into_iter().chain([ranges]).collect()),
-        (Some(ranges), Known::Unread(_)) => Known::Read(vec![ranges]),
-        (None, pools) => pools,
-    }
-}
-
-fn address_pool(pool: &Value) -> Option<AddressPool> {
-    let addresses = pool.pointer("/status/ipAddresses")?;
-    let name = format!("{} {}", text(pool, "/kind"), full_name(pool));
-    Some(AddressPool {
-        way_out: format!("add to spec.addresses of {name}, or set maxSurge: 0"),
-        name,
-        what: "addresses of machines".to_owned(),
-        total: addresses["total"].as_u64()?,
-        used: addresses["used"].as_u64()?,
-    })
-}
-
-/// The ranges of pods that nodes get, where nodes have one.
-fn ranges(workload: &Lists<'_>, own: &Value) -> Option<AddressPool> {
-    let length = |cidr: &str| cidr.split_once('/').and_then(|(_, length)| length.parse::<u32>().ok());
-    let nodes: Vec<u32> = workload.of("Node").filter_map(|node| length(text(node, "/spec/podCIDR"))).collect();
-    let of_node = *nodes.first()?;
-    let blocks = list(own, "/spec/settings/network/pods/cidrBlocks");
-    let network = blocks.filter_map(Value::as_str).find_map(length)?;
-    Some(AddressPool {
-        name: shown(own),
-        what: format!("ranges of pods (a /{of_node} for each node, of a /{network})"),
-        total: 1_u64.checked_shl(of_node.checked_sub(network)?)?,
-        used: u64::try_from(nodes.len()).unwrap_or(u64::MAX),
-        way_out: "set maxSurge: 0: the network of a cluster cannot be changed".to_owned(),
-    })
 }

@@ -6,18 +6,18 @@ use serde_json::Value;
 use windlass_api::label;
 use windlass_api::name::NamespacedName;
 use windlass_plan::inventory;
-use windlass_plan::risk::Known;
 use windlass_plan::risk::evidence::{
-    ApiUse, Client, Definition, DefinitionVersion, Evidence, Gap, Member, Node, Selection, Volume,
+    ApiUse, Client, Definition, DefinitionVersion, Evidence, Gap, Member, Node, Selection, UnreadKind, Volume,
 };
+use windlass_plan::risk::{Known, kinds_that_lose_versions};
 use windlass_sim::workload::Alarm;
 
 use super::lists::{Lists, taken_over};
 use super::object::{self, condition, full_name, is_true, list, name_of, said, shown, some_text, text};
-use crate::snapshot::{EtcdMember, Snapshot};
+use crate::snapshot::{EtcdMember, MANIFESTS, Snapshot};
 
-/// What `kubectl apply` leaves behind.
-const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// Parts of Kubernetes that write objects: they are replaced with the rest of it.
+const OWN_CLIENTS: [&str; 4] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet"];
 /// What a node may be short of.
 const PRESSURES: [&str; 4] = ["MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"];
 /// What makes pods of a template.
@@ -31,6 +31,7 @@ pub(super) fn fill(evidence: &mut Evidence, lists: &Lists<'_>) {
     evidence.objects = lists.kind("PodSecurityPolicy").map(|found| foreign(found).map(api_use).collect());
     evidence.manifests = manifests(lists);
     evidence.clients = clients(lists);
+    evidence.unread_kinds = unread_kinds(lists);
     evidence.selections = lists.kinds(&TEMPLATES).map(|found| foreign(found).flat_map(selections).collect());
 }
 
@@ -113,51 +114,71 @@ fn api_use(object: &Value) -> ApiUse {
     ApiUse { object: shown(object), api_version, kind }
 }
 
-/// The manifests that were applied, where their copies are left. Without any of them nobody can say.
+/// The manifests that were applied, where their versions are left.
 fn manifests(lists: &Lists<'_>) -> Known<Vec<ApiUse>> {
-    let applied = foreign(lists.all().iter().collect()).filter_map(|object| {
-        let manifest: Value = serde_json::from_str(object::annotation(object, LAST_APPLIED)?).ok()?;
-        Some(ApiUse { object: shown(object), ..api_use(&manifest) })
+    let applied = foreign(lists.all().iter().collect()).flat_map(|object| {
+        let texts = MANIFESTS.iter().filter_map(|name| object::annotation(object, name));
+        let manifests = texts.filter_map(|text| serde_json::from_str::<Value>(text).ok());
+        manifests.map(|manifest| ApiUse { object: shown(object), ..api_use(&manifest) })
     });
-    let applied: Vec<ApiUse> = applied.collect();
-    let way_out = "kubectl get -A all,ing,pdb,cronjobs -o yaml | grep -A1 last-applied-configuration".to_owned();
-    known(lists, applied, "the manifests that were applied", way_out)
+    match lists.missing() {
+        Some(gap) => Known::Unread(gap.clone()),
+        None => Known::Read(applied.collect()),
+    }
 }
 
-/// Who wrote what, as far as managed fields are there.
+/// Who wrote what, as far as managed fields are there: clusters before 1.18 have none.
 fn clients(lists: &Lists<'_>) -> Known<Vec<Client>> {
     let mut found: BTreeMap<(String, String, String), Client> = BTreeMap::new();
     for object in foreign(lists.all().iter().collect()) {
-        for entry in list(object, "/metadata/managedFields") {
-            let (name, api_version) = (text(entry, "/manager").to_owned(), text(entry, "/apiVersion").to_owned());
-            let kind = text(object, "/kind").to_owned();
-            let client = Client {
-                name: name.clone(),
-                api_version: api_version.clone(),
-                kind: kind.clone(),
-                object: shown(object),
-                last: text(entry, "/time").parse().ok(),
-            };
-            let known = found.entry((name, api_version, kind)).or_insert_with(|| client.clone());
+        for client in writers(object) {
+            let key = (client.name.clone(), client.api_version.clone(), client.kind.clone());
+            let known = found.entry(key).or_insert_with(|| client.clone());
             if known.last < client.last {
                 *known = client;
             }
         }
     }
-    let way_out = "kubectl get --show-managed-fields -A all,ing,pdb,cronjobs -o yaml".to_owned();
-    known(lists, found.into_values().collect(), "metadata.managedFields", way_out)
-}
-
-/// What was found; where that is nothing, it was left out and not missing.
-fn known<T>(lists: &Lists<'_>, found: Vec<T>, what: &str, way_out: String) -> Known<Vec<T>> {
     match lists.missing() {
         Some(gap) => Known::Unread(gap.clone()),
-        None if found.is_empty() => {
-            let why = "snapshots leave them out".to_owned();
-            Known::Unread(Gap { what: what.to_owned(), why, way_out })
-        }
-        None => Known::Read(found),
+        None if !lists.all().iter().any(|object| list(object, MANAGED).next().is_some()) => Known::Unread(Gap {
+            what: "metadata.managedFields".to_owned(),
+            why: "no object has any: clusters keep them since 1.18".to_owned(),
+            way_out: "look for the programs that write to the cluster, and for their versions".to_owned(),
+        }),
+        None => Known::Read(found.into_values().collect()),
     }
+}
+
+const MANAGED: &str = "/metadata/managedFields";
+
+/// Who wrote an object, each in the version in which it did so last.
+fn writers(object: &Value) -> impl Iterator<Item = Client> {
+    let mut last: BTreeMap<&str, Client> = BTreeMap::new();
+    for entry in list(object, MANAGED).filter(|entry| !OWN_CLIENTS.contains(&text(entry, "/manager"))) {
+        let name = text(entry, "/manager");
+        let client = Client {
+            name: name.to_owned(),
+            api_version: text(entry, "/apiVersion").to_owned(),
+            kind: text(object, "/kind").to_owned(),
+            object: shown(object),
+            last: text(entry, "/time").parse().ok(),
+        };
+        let known = last.entry(name).or_insert_with(|| client.clone());
+        if known.last < client.last {
+            *known = client;
+        }
+    }
+    last.into_values()
+}
+
+/// The kinds that lose a version some day and could not be read, or are in no snapshot.
+fn unread_kinds(lists: &Lists<'_>) -> Vec<UnreadKind> {
+    let unread = |kind: &str| match lists.kind(kind) {
+        Known::Read(_) => None,
+        Known::Unread(gap) => Some(UnreadKind { kind: kind.to_owned(), gap }),
+    };
+    kinds_that_lose_versions().into_iter().filter_map(unread).collect()
 }
 
 /// The labels that the pods of an object select nodes by, and the taints that they tolerate.

@@ -111,6 +111,14 @@ impl FaultKind {
         Injection { fault: self.fault(cluster), when }
     }
 
+    /// The rules that the fault itself does not let hold: without one machine of a control plane there may be no quorum.
+    pub(super) fn tolerated(self) -> &'static [&'static str] {
+        match self {
+            Self::EtcdCutOff | Self::Vanishes => &["C2", "E1"],
+            _ => &[],
+        }
+    }
+
     /// How long it lasts, and how often it bites.
     fn extent(self) -> (Option<Span>, Option<u64>) {
         match self {

@@ -87,7 +87,7 @@ pub(super) fn estimate(start: &World, request: &Request) -> Result<(Estimate, Op
 }
 
 /// A fork of a World in which everything takes so many hundredths of what it takes there.
-pub(crate) fn at_pace(start: &World, percent: u32) -> World {
+pub fn at_pace(start: &World, percent: u32) -> World {
     let durations = scaled(&start.settings().durations, percent);
     start.fork(world::Settings { durations, ..start.settings().clone() })
 }

@@ -6,20 +6,29 @@ use windlass_sim::timeline::escaped;
 
 use super::Report;
 use super::spread::told;
+use super::text::FAULTS;
+use crate::matrix::FaultMatrix;
 
 const STYLE: &str = "\
-:root{color-scheme:light dark}\
-body{font:15px/1.5 system-ui,sans-serif;max-width:1340px;margin:2rem auto;padding:0 1rem;color:#24292f;background:#fff}\
+:root{color-scheme:light dark;--page:#fff;--ink:#24292f;--faint:#57606a;--line:#d8dee4;--code:#f6f8fa;--good:#1a7f37;--bad:#cf222e;\
+--survived:#dafbe1;--recovered:#fff8c5;--broken:#ffcecb}\
+@media (prefers-color-scheme:dark){:root{--page:#0d1117;--ink:#e6edf3;--faint:#8d96a0;--line:#30363d;--code:#161b22;--good:#3fb950;\
+--bad:#f85149;--survived:#12311f;--recovered:#3a3412;--broken:#5c1f22}}\
+body{font:15px/1.5 system-ui,sans-serif;max-width:1340px;margin:2rem auto;padding:0 1rem;color:var(--ink);background:var(--page);\
+overflow-wrap:break-word}\
 h1{font-size:1.5rem;margin:0}h2{font-size:1.1rem;margin:1.8rem 0 .4rem}\
-.verdict{font-size:1.2rem;font-weight:600;margin:.3rem 0}.good{color:#1a7f37}.bad{color:#cf222e}\
-ul{margin:.2rem 0;padding-left:1.2rem}li li{color:#57606a}\
-table{border-collapse:collapse;width:100%}th,td{text-align:left;padding:.25rem .6rem;border-bottom:1px solid #d8dee4;vertical-align:top}\
-td.survived{background:#dafbe1}td.recovered{background:#fff8c5}td.broken{background:#ffebe9}\
-code,pre{font:13px ui-monospace,monospace}pre{overflow-x:auto;padding:.6rem;background:#f6f8fa;border-radius:6px}\
-.lanes{overflow-x:auto}.lanes svg{max-width:100%;height:auto}footer{margin:2rem 0;color:#57606a}\
-@media (prefers-color-scheme:dark){body{color:#e6edf3;background:#0d1117}pre{background:#161b22}th,td{border-color:#30363d}\
-.good{color:#3fb950}.bad{color:#f85149}li li,footer{color:#8d96a0}\
-td.survived{background:#12261e}td.recovered{background:#2e2a12}td.broken{background:#3c1618}}";
+.verdict{font-size:1.2rem;font-weight:600;margin:.3rem 0}.good{color:var(--good)}.bad{color:var(--bad)}\
+ul{margin:.2rem 0;padding-left:0;list-style:none}ul ul{padding-left:1.4rem;color:var(--faint)}\
+table{border-collapse:collapse}th,td{text-align:left;padding:.25rem .6rem;border-bottom:1px solid var(--line);vertical-align:top}\
+.wide{overflow-x:auto}.machines{width:100%;min-width:760px;table-layout:fixed}.machines td{overflow-wrap:anywhere}\
+.machines th{width:19%}.machines th:nth-child(3){width:6rem}.machines th:nth-child(4){width:auto}\
+.matrix{font-size:12px;margin-bottom:.8rem}.matrix th,.matrix td{padding:.15rem .35rem;white-space:nowrap;border:1px solid var(--line)}\
+.matrix td{text-align:center}.matrix th{font-weight:500;background:var(--page)}.matrix tr>th:first-child{position:sticky;left:0}\
+.matrix thead th{vertical-align:bottom}.matrix thead span{writing-mode:vertical-rl;transform:rotate(180deg)}\
+.survived{background:var(--survived)}.recovered{background:var(--recovered)}.broken{background:var(--broken)}\
+.key span{padding:0 .5rem;margin:0 .5rem 0 1rem;border:1px solid var(--line)}.key span:first-child{margin-left:0}\
+code,pre{font:13px ui-monospace,monospace}pre{overflow-x:auto;padding:.6rem;background:var(--code);border-radius:6px}\
+.lanes{overflow-x:auto}.lanes svg{min-width:860px;max-width:100%;height:auto}footer{margin:2rem 0;color:var(--faint)}";
 
 impl Report {
     /// The report as a page of HTML that needs nothing beside it.
@@ -41,14 +50,12 @@ impl Report {
             self.reference.timeline.svg()
         ));
         self.machine_rows(&mut page);
-        for (title, lines) in self.sections() {
-            if !lines.is_empty() {
-                page.put(format_args!("<h2>{}</h2>\n", escaped(title)));
-                page.list(&lines);
+        for (title, lines) in self.sections().into_iter().filter(|(_, lines)| !lines.is_empty()) {
+            page.put(format_args!("<h2>{}</h2>\n", escaped(title)));
+            match self.faults.as_ref().filter(|_| title == FAULTS) {
+                Some(matrix) => matrix_rows(&mut page, matrix),
+                None => page.list(&lines),
             }
-        }
-        if let Some(matrix) = &self.faults {
-            matrix_rows(&mut page, matrix);
         }
         let timeline = escaped(&self.reference.timeline.text());
         page.put(format_args!("<details><summary>The whole timeline</summary><pre>{timeline}</pre></details>\n"));
@@ -62,7 +69,8 @@ impl Report {
             return;
         }
         page.put(format_args!(
-            "<h2>Machines that are replaced, in order</h2>\n<table><tr><th>machine<th>by<th>gone after<th>guilty</tr>\n"
+            "<h2>Machines that are replaced, in order</h2>\n<div class=\"wide\"><table class=\"machines\">\
+             <tr><th>machine<th>by<th>gone after<th>guilty</tr>\n"
         ));
         for replaced in &self.replaced {
             let guilty = replaced.because.iter().map(|field| {
@@ -79,33 +87,40 @@ impl Report {
                 guilty.join("<br>")
             ));
         }
-        page.put(format_args!("</table>\n"));
+        page.put(format_args!("</table></div>\n"));
     }
 }
 
-/// The matrix: faults down, steps across.
-fn matrix_rows(page: &mut Page, matrix: &crate::matrix::FaultMatrix) {
-    page.put(format_args!("<h2>Fault by step</h2>\n<table><tr><th>fault"));
+/// The matrix: faults down, steps across. A cell says in a few letters what became of it, and what broke is told below.
+fn matrix_rows(page: &mut Page, matrix: &FaultMatrix) {
+    page.put(format_args!(
+        "<p>{}</p>\n<p class=\"key\"><span class=\"survived\">✔</span>as if nothing had been \
+         <span class=\"recovered\">+8m</span>well in the end, so much later <span class=\"broken\">✖</span>broken \
+         <span>&nbsp;</span>nothing there to bite</p>\n<div class=\"wide\"><table class=\"matrix\"><thead><tr><th>",
+        escaped(&matrix.head())
+    ));
     for step in &matrix.steps {
-        page.put(format_args!("<th>{}", escaped(step)));
+        page.put(format_args!("<th><span>{}</span>", escaped(step)));
     }
-    page.put(format_args!("</tr>\n"));
+    page.put(format_args!("</tr></thead>\n"));
     for row in &matrix.rows {
-        page.put(format_args!("<tr><td>{} {}", escaped(&row.id), escaped(&row.fault)));
+        page.put(format_args!("<tr><th>{} {}", escaped(&row.id), escaped(&row.fault)));
         for step in &matrix.steps {
             match row.cells.iter().find(|cell| cell.step == *step) {
                 Some(cell) => page.put(format_args!(
-                    "<td class=\"{}\" title=\"{}\">{}",
+                    "<td class=\"{}\" title=\"{}: {}\">{}",
                     cell.outcome.class(),
+                    escaped(&cell.outcome.to_string()),
                     escaped(&cell.replay),
-                    escaped(&cell.outcome.to_string())
+                    escaped(&cell.outcome.short())
                 )),
                 None => page.put(format_args!("<td>")),
             }
         }
         page.put(format_args!("</tr>\n"));
     }
-    page.put(format_args!("</table>\n"));
+    page.put(format_args!("</table></div>\n"));
+    page.list(&matrix.broken_lines());
 }
 
 #[derive(Default)]

@@ -7,6 +7,7 @@ use k8s_openapi::api::core::v1::ResourceQuota;
 use serde::Serialize;
 use windlass_api::kind::cluster_api::Machine;
 use windlass_api::name::NamespacedName;
+use windlass_api::quota::Counted;
 use windlass_controller::reconcile::preview::Preview;
 use windlass_plan::change::{Effect, FieldChange, classify};
 use windlass_sim::timeline::{Event, Lane, What};
@@ -16,13 +17,6 @@ use super::{Error, Spread};
 use crate::preview::{Foreseen, preview};
 use crate::rehearsal::{Rehearsal, Request};
 use crate::settle;
-
-/// Each of them is one of each machine.
-const COUNTED: [&str; 3] = [
-    "count/machines.cluster.x-k8s.io",
-    "count/virtualmachines.vmoperator.vmware.com",
-    "count/wcpmachines.infrastructure.cluster.vmware.com",
-];
 
 /// A stage of an update.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -162,7 +156,7 @@ pub(super) fn quota(world: &World, request: &Request) -> Option<(String, u64)> {
     let quotas = settle::all::<ResourceQuota>(world, request.cluster.namespace.as_str());
     let limits = quotas.iter().flat_map(|quota| {
         let hard = quota.spec.iter().flat_map(|spec| spec.hard.iter().flatten());
-        let of_machines = hard.filter(|(resource, _)| COUNTED.contains(&resource.as_str()));
+        let of_machines = hard.filter(|(resource, _)| Counted::of(resource).is_some_and(Counted::is_machines));
         let by = format!("ResourceQuota/{}", quota.metadata.name.as_deref().unwrap_or_default());
         of_machines.filter_map(move |(_, max)| Some((by.clone(), max.0.parse().ok()?)))
     });

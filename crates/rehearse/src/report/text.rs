@@ -1,9 +1,11 @@
 //! A report, for people at a terminal: the verdict, what will happen, the worst things first, and what it is all worth.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
 use windlass_plan::risk::Severity;
+use windlass_sim::timeline::Held;
 
 use super::spread::told;
 use super::{Estimate, How, Origin, Quota, Report, StageForeseen, Tally, Wait};
@@ -13,8 +15,12 @@ use crate::rehearsal::Verdict;
 const MACHINES_MAX: usize = 12;
 /// Of waits and pods that were held.
 const TOLD_MAX: usize = 5;
-/// A wait that nobody can do anything about is worth a line from here on, where all went well.
+/// What takes longer than a machine does is no ordinary wait.
 const LONG: SignedDuration = SignedDuration::from_mins(5);
+/// What stages wait for because that is their order. What holds the one before them up is told of that.
+const IN_ORDER: [&str; 3] = ["ControlPlaneBehind", "ControlPlaneUpdateRunning", "PoolRolling"];
+/// The section that a page has as a table.
+pub(super) const FAULTS: &str = "Faults";
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -96,7 +102,7 @@ impl Report {
             ("Risks", self.risk_lines()),
             ("What will happen", self.stage_lines()),
             ("What it takes", self.cost_lines()),
-            ("Faults", self.faults.iter().flat_map(crate::matrix::FaultMatrix::lines).collect()),
+            (FAULTS, self.faults.iter().flat_map(crate::matrix::FaultMatrix::lines).collect()),
             ("How far to trust this", self.trust_lines()),
         ]
     }
@@ -112,14 +118,15 @@ impl Report {
         lines
     }
 
-    /// Pods that are held, what a run waits for at its end or for long, and the way out of each.
+    /// What holds an update up: pods that are kept, what a run waits for at a bad end or for long, and the way out of each.
     fn obstacle_lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if let Some(quota) = self.peak.quota.as_ref().filter(|quota| quota.is_exceeded()) {
             lines.push(format!("✖ not enough machines: {quota}"));
             lines.push("    way out: raise it, or let something else in the namespace go".to_owned());
         }
-        for held in self.pods.held.iter().take(TOLD_MAX) {
+        let kept: Vec<&Held> = self.pods.held.iter().filter(|held| is_obstacle(held)).collect();
+        for held in kept.iter().take(TOLD_MAX) {
             let lasted = held.lasted().map_or_else(|| "to the end".to_owned(), |time| format!("for {}", told(time)));
             let (sign, after) = (if held.to.is_none() { '✖' } else { '…' }, told(self.after(held.from)));
             lines.push(format!("{sign} Pod {} keeps Machine {} {lasted}, from {after} on", held.pod, held.machine));
@@ -129,8 +136,8 @@ impl Report {
                 lines.push(format!("    way out, in the workload cluster: run more of its pods elsewhere, or {edit}"));
             }
         }
-        lines.extend(more(self.pods.held.len(), TOLD_MAX, "pods that were held"));
-        for wait in self.told_waits().take(TOLD_MAX) {
+        lines.extend(more(kept.len(), TOLD_MAX, "pods that were held"));
+        for wait in self.told_waits(!lines.is_empty()).into_iter().take(TOLD_MAX) {
             let sign = if wait.at_the_end && !self.is_good() { '✖' } else { '…' };
             lines.push(format!(
                 "{sign} {} waits {} for {}: {}",
@@ -150,15 +157,25 @@ impl Report {
         lines
     }
 
-    /// The waits at a bad end, the long ones that people can do something about, and nothing that was told already.
-    fn told_waits(&self) -> impl Iterator<Item = &Wait> {
+    /// The long waits at a bad end, and those that people can do something about; nothing that was told already, and nothing
+    /// that is only the order of things. Where that leaves nothing to say about a bad end, all that was waited for then.
+    fn told_waits(&self, is_told: bool) -> Vec<&Wait> {
         let is_bad = !self.is_good();
-        self.waits.iter().filter(move |wait| {
-            let is_long = wait.way_out.as_ref().is_some_and(|way| !way.starts_with("wait")) && wait.took >= LONG;
+        let is_known = |wait: &Wait| {
             let says = |pod: &str| wait.message.contains(pod) || wait.because.iter().any(|why| why.contains(pod));
-            let is_known = self.pods.held.iter().any(|held| says(&held.pod) || wait.reason == "PoolStalled");
-            ((is_bad && wait.at_the_end && wait.took.is_positive()) || is_long) && !is_known
-        })
+            self.pods.held.iter().any(|held| says(&held.pod) || wait.reason == "PoolStalled")
+        };
+        let is_obstacle = |wait: &&Wait| {
+            let can_be_ended = wait.way_out.as_ref().is_some_and(|way| !way.starts_with("wait"));
+            let is_last = is_bad && wait.at_the_end;
+            wait.took >= LONG && (is_last || can_be_ended) && !IN_ORDER.contains(&wait.reason.as_str())
+        };
+        let new: Vec<&Wait> = self.waits.iter().filter(|wait| !is_known(wait)).collect();
+        let obstacles: Vec<&Wait> = new.iter().copied().filter(is_obstacle).collect();
+        if is_bad && obstacles.is_empty() && !is_told {
+            return new.into_iter().filter(|wait| wait.at_the_end && wait.took.is_positive()).collect();
+        }
+        obstacles
     }
 
     /// What is good to know and nothing else is left to the document.
@@ -172,12 +189,25 @@ impl Report {
                 lines.push(format!("    way out: {}", risk.way_out));
             }
         }
-        let undecided = self.risks.iter().filter(|risk| risk.severity == Severity::Unknown);
-        let undecided: Vec<&str> = undecided.map(|risk| risk.id.as_str()).collect();
-        if !undecided.is_empty() {
-            lines.push(format!("not decided, as something was not read: {}", undecided.join(", ")));
-        }
+        lines.extend(self.undecided_lines());
         lines
+    }
+
+    /// What could not be decided, by what was not read. Of much of that the ids are enough: a whole cluster is out of reach.
+    fn undecided_lines(&self) -> Vec<String> {
+        let mut gaps: BTreeMap<(&str, &[String]), Vec<&str>> = BTreeMap::new();
+        for risk in self.risks.iter().filter(|risk| risk.severity == Severity::Unknown) {
+            gaps.entry((&risk.object, &risk.because)).or_default().push(risk.id.as_str());
+        }
+        if gaps.len() > TOLD_MAX {
+            let ids: BTreeSet<&str> = gaps.into_values().flatten().collect();
+            let ids: Vec<&str> = ids.into_iter().collect();
+            return vec![format!("? not decided, as something was not read: {}", ids.join(", "))];
+        }
+        let line = |((what, why), ids): ((&str, &[String]), Vec<&str>)| {
+            format!("? {} not decided: {what}: {}", ids.join(", "), why.join("; "))
+        };
+        gaps.into_iter().map(line).collect()
     }
 
     fn stage_lines(&self) -> Vec<String> {
@@ -292,6 +322,11 @@ impl Report {
     fn told_after(&self, at: Timestamp) -> String {
         told(self.after(at))
     }
+}
+
+/// Whether a pod that was held holds the update up: it never went, or it took long.
+fn is_obstacle(held: &Held) -> bool {
+    held.lasted().is_none_or(|lasted| lasted >= LONG)
 }
 
 /// What is behind an end that nobody wanted.

@@ -27,7 +27,7 @@ pub use error::{LoadError, SaveError};
 /// What tells a snapshot from other folders.
 const FORMAT: &str = "windlass-snapshot";
 /// The version of the format. Whoever changes what is in a folder raises it.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 const HEAD: &str = "snapshot.json";
 const MANAGEMENT: &str = "management.jsonl";

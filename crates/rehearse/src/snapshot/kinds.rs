@@ -61,6 +61,7 @@ const CONTROL_PLANE: &str = "controlplane.cluster.x-k8s.io";
 const WCP: &str = "infrastructure.cluster.vmware.com";
 const TANZU: &str = "run.tanzu.vmware.com";
 const MACHINES: &str = "vmoperator.vmware.com";
+const ADDRESSES: &str = "ipam.cluster.x-k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
@@ -106,6 +107,9 @@ const MANAGEMENT: &[Row] = &[
     usually(["", "v1", "Pod", "pods"]),
     usually(["batch", "v1", "Job", "jobs"]),
     usually(["storage.k8s.io", "v1", "StorageClass", "storageclasses"]),
+    data(Need::Sometimes, [ADDRESSES, "v1beta2", "IPAddressClaim", "ipaddressclaims"]),
+    data(Need::Sometimes, [ADDRESSES, "v1alpha2", "InClusterIPPool", "inclusterippools"]),
+    data(Need::Sometimes, [ADDRESSES, "v1alpha2", "GlobalInClusterIPPool", "globalinclusterippools"]),
     data(Need::Sometimes, ["runtime.cluster.x-k8s.io", "v1beta2", "ExtensionConfig", "extensionconfigs"]),
     data(Need::Usually, VALIDATING_WEBHOOKS),
     data(Need::Usually, MUTATING_WEBHOOKS),
@@ -146,6 +150,14 @@ const WORKLOAD: &[Row] = &[
     usually(["storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments"]),
     // Clusters of other versions have none.
     sometimes(["policy", "v1beta1", "PodSecurityPolicy", "podsecuritypolicies"]),
+    // What else loses a version some day, in a version that every cluster has before.
+    data(Need::Sometimes, ["batch", "v1", "CronJob", "cronjobs"]),
+    data(Need::Sometimes, ["networking.k8s.io", "v1", "Ingress", "ingresses"]),
+    data(Need::Sometimes, ["networking.k8s.io", "v1", "IngressClass", "ingressclasses"]),
+    data(Need::Sometimes, ["networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"]),
+    data(Need::Sometimes, ["autoscaling", "v1", "HorizontalPodAutoscaler", "horizontalpodautoscalers"]),
+    data(Need::Sometimes, ["scheduling.k8s.io", "v1", "PriorityClass", "priorityclasses"]),
+    data(Need::Sometimes, ["node.k8s.io", "v1", "RuntimeClass", "runtimeclasses"]),
     data(Need::Usually, VALIDATING_WEBHOOKS),
     data(Need::Usually, MUTATING_WEBHOOKS),
     data(Need::Usually, DEFINITIONS),

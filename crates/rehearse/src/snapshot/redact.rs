@@ -6,8 +6,13 @@
 //! What is secret by kind: the data of Secrets, credentials in `ConfigMaps`, files and users and commands of machines. What is so
 //! anywhere: fields, variables and annotations that are called a password, a token or the like, and texts that are credentials
 //! by their looks ([`sign`]).
+//!
+//! What risks are decided by is kept of that, as far as it is public: in which version an object was written and by whom
+//! ([`origin`]), and when the certificates of a Secret end ([`certificate`]).
 
+mod certificate;
 mod cloud_config;
+mod origin;
 mod sign;
 
 use std::collections::BTreeMap;
@@ -16,10 +21,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 use windlass_api::label;
-
-/// Where programs keep a copy of all that they applied.
-const COPIES: [&str; 3] =
-    ["kubectl.kubernetes.io/last-applied-configuration", "kapp.k14s.io/original", "objectset.rio.cattle.io/applied"];
 
 /// Fields of what machines are told whose elements are secret, all of them: nobody knows what people write there.
 const SECRET_LISTS: [&str; 4] = ["sshAuthorizedKeys", "preKubeadmCommands", "postKubeadmCommands", "bootCommands"];
@@ -34,13 +35,14 @@ pub(super) struct Redactor {
 impl Redactor {
     /// Takes what is secret out of an object.
     pub(super) fn redact(&mut self, object: &mut Value) {
+        origin::shorten(object);
         if let Some(annotations) = object.pointer_mut("/metadata/annotations").and_then(Value::as_object_mut) {
-            annotations.retain(|name, _| !COPIES.contains(&name.as_str()));
             self.named(annotations, "annotation");
         }
         match object["kind"].as_str() {
             // Stand-ins are all there is to look through in its data.
             Some("Secret") => {
+                certificate::note(object);
                 self.secret(object);
                 return object.get_mut("metadata").into_iter().for_each(|metadata| self.walk(metadata));
             }

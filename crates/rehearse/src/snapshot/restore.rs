@@ -72,11 +72,20 @@ fn put_all(server: &ApiServer, rows: &[kinds::Row], objects: &[Value]) {
         let (group, version) = api_version.split_once('/').unwrap_or(("", &api_version));
         let key = Key::new(&text(&object["metadata"]["namespace"]), &text(&object["metadata"]["name"]));
         if let Some(found) = registry.find_kind(group, version, &kind) {
-            put(server.store(), &store_name(&found.plural, &found.group), &key, object.clone(), server);
+            put(server.store(), &store_name(&found.plural, &found.group), &key, unmanaged(object), server);
         } else {
             tracing::debug!(kind, api_version, object = %key, "a World does not serve this kind");
         }
     }
+}
+
+/// The object without who wrote it: without their fields, such entries would say that their writers own nothing.
+fn unmanaged(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("managedFields");
+    }
+    object
 }
 
 /// Writes an object past the API, whose verbs would give it another uid and take its status.

@@ -101,6 +101,14 @@ fn nothing_secret_is_in_a_snapshot_and_all_else_is_in_the_world_that_is_made_of_
             assert!(!text.contains(&marker), "{marker} is in {}", file.display());
         }
     }
+    // What is public of that is kept: in which version it was written, and when a certificate ends.
+    let planted =
+        snapshot.management.iter().find(|object| object["kind"] == "Secret" && object["metadata"]["name"] == "planted");
+    let annotations = &planted.unwrap()["metadata"]["annotations"];
+    let manifest = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"planted"}}"#;
+    assert_eq!(annotations["kubectl.kubernetes.io/last-applied-configuration"], manifest);
+    let dates = annotations["windlass.dev/certificate-dates"].as_str().unwrap();
+    assert!(dates.contains(r#""notAfter":"2026-01-12T00:00:00Z""#), "{dates}");
     // What is called or served by others is kept, and is in no World.
     let kept: Vec<&str> = snapshot.only_data().filter_map(|(_, object)| object["metadata"]["name"].as_str()).collect();
     assert!(kept.contains(&"planted-webhook") && kept.contains(&"machines.cluster.x-k8s.io"), "{kept:?}");

@@ -5,11 +5,12 @@ mod keep;
 mod shown;
 mod start;
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use windlass_api::name::ClusterName;
 use windlass_plan::gate::Gate;
-use windlass_rehearse::matrix::{FaultAt, FaultKind, matrix};
+use windlass_rehearse::matrix::{FaultAt, FaultKind, matrix_of};
 use windlass_rehearse::rehearsal::{Request, Verdict};
 use windlass_rehearse::report::{self, Asked, Report};
 use windlass_rehearse::shrink::shrink;
@@ -69,7 +70,7 @@ pub struct Rehearse {
     /// Find the fewest faults and actions of --scenario that still break it
     #[arg(long, requires = "scenario")]
     shrink: bool,
-    /// Write each run that broke into this folder, for `windlass replay`
+    /// Write each run that broke into this folder, for `windlass replay`; those of a later hop into one of their own in it
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
     /// Also write the report as a file: md FILE, or html FILE
@@ -155,37 +156,39 @@ impl Rehearse {
     ) -> Result<Vec<Report>, Failure> {
         let mut request = self.request(start, subject, faults);
         let Some(Way { hops, .. }) = &subject.way else {
-            return Ok(vec![self.one(start, world, &request)?.0]);
+            let at = Place { world: world.clone(), snapshot: Cow::Borrowed(&start.snapshot), hop: 1 };
+            return Ok(vec![self.one(start, &at, &request)?.0]);
         };
-        let mut world = world.clone();
+        let mut at = Place { world: world.clone(), snapshot: Cow::Borrowed(&start.snapshot), hop: 1 };
         let mut reports: Vec<Report> = Vec::new();
         for hop in hops {
             request.ask = subject.way.as_ref().map_or_else(|| self.wanted.wish(), |way| way.wish(hop));
-            let (report, left) = self.one(start, &world, &request)?;
-            request.at = left.settings().clock.now();
-            world = left;
+            let (report, left) = self.one(start, &at, &request)?;
             let is_good = report.is_good();
             reports.push(report);
             if !is_good {
                 break;
             }
+            at = Place::after(&at, &left, Seed(self.seed))?;
+            request.at = at.snapshot.taken_at;
         }
         Ok(reports)
     }
 
     /// The report of one update, with its faults, and the World that it left.
-    fn one(&self, start: &Start, world: &World, request: &Request) -> Result<(Report, World), Failure> {
+    fn one(&self, start: &Start, at: &Place<'_>, request: &Request) -> Result<(Report, World), Failure> {
         let threads = report::cores();
         let (request, origin) = (request.clone(), start.origin.clone());
         let asked = Asked { risks: start.risks(&request), request, runs: self.runs, threads, origin };
         let request = &asked.request;
-        let (mut report, left) = report::report(world, &asked).map_err(Error::Report)?;
+        let (mut report, left) = report::report(&at.world, &asked).map_err(Error::Report)?;
         let faults = self.wanted_faults();
         if !faults.is_empty() && !matches!(report.verdict, Verdict::Refused { .. }) {
-            report.faults = Some(matrix(world, request, &faults, threads).map_err(Error::Matrix)?);
+            let matrix = matrix_of(&at.world, request, &report, &faults, threads).map_err(Error::Matrix)?;
+            report.faults = Some(matrix);
         }
         if let Some(folder) = &self.keep {
-            keep::broken(folder, &start.snapshot, world, request, &report)?;
+            keep::broken(folder, at, request, &report)?;
         }
         Ok((report, left))
     }
@@ -212,6 +215,28 @@ impl Rehearse {
             }
         }
         Ok(())
+    }
+}
+
+/// Where an update starts from.
+pub struct Place<'s> {
+    world: World,
+    /// What the World was made of.
+    snapshot: Cow<'s, Snapshot>,
+    /// The how manieth update it is on the way.
+    hop: usize,
+}
+
+impl Place<'_> {
+    /// What an update has left: read once more, so that the next one starts as it would if it was replayed.
+    fn after(before: &Self, left: &World, seed: Seed) -> Result<Self, Error> {
+        let snapshot = run_virtual(seed, left.settings().clock.now(), |time| async move {
+            let settings = Settings { clock: time.clock, ..left.settings().clone() };
+            Snapshot::of(&left.fork(settings)).await
+        });
+        let snapshot = snapshot.map_err(Error::Runtime)?.map_err(Error::Left)?;
+        let world = restore(&snapshot, seed)?;
+        Ok(Self { world, snapshot: Cow::Owned(snapshot), hop: before.hop + 1 })
     }
 }
 

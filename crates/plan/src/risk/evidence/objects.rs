@@ -5,7 +5,7 @@ use serde::Serialize;
 use windlass_api::kind::cluster_api::Amount;
 use windlass_api::version::KubernetesVersion;
 
-use super::{Known, Quantity};
+use super::{Gap, Known, Quantity};
 use crate::inventory::Alarm;
 
 /// A package that comes with a release.
@@ -121,25 +121,47 @@ pub struct AddressPool {
     /// What gets them: `ranges of pods`, `addresses of machines`.
     pub what: String,
     /// How many there are.
-    pub total: u64,
-    /// How many of them are taken.
-    pub used: u64,
+    pub addresses: Known<Addresses>,
     /// What to type, or which field to change, for more.
     pub way_out: String,
 }
 
-/// A certificate of which it is known when it expires.
+/// How many addresses there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Addresses {
+    /// In all.
+    pub total: u64,
+    /// So many of them are taken.
+    pub used: u64,
+}
+
+/// A certificate, or those of one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Certificate {
     /// Where that is said, as `Kind ns/name`.
     pub object: String,
-    /// Whose it is, in words: `the certificates of the machine x`.
-    pub what: String,
-    /// When.
-    pub expires: Timestamp,
+    /// Whose it is: the name of the machine, or the subject of the certificate.
+    pub name: String,
+    /// What it is for.
+    pub of: CertificateOf,
+    /// When it ends.
+    pub expires: Known<Timestamp>,
     /// It is made anew with its machine, and that machine would be replaced.
     pub renewed: bool,
+}
+
+/// What a certificate is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CertificateOf {
+    /// A machine of the control plane has it, among others.
+    Machine,
+    /// It signs all others.
+    Authority,
+    /// Windlass shows it to the API of the cluster.
+    Kubeconfig,
 }
 
 /// A Secret without which no machine can join.
@@ -395,6 +417,16 @@ pub struct ApiUse {
     pub api_version: String,
     /// Its kind.
     pub kind: String,
+}
+
+/// A kind whose objects were not read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnreadKind {
+    /// The kind.
+    pub kind: String,
+    /// Why not.
+    pub gap: Gap,
 }
 
 /// Who writes objects in which version of their kind.

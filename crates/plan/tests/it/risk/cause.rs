@@ -37,7 +37,7 @@ fn a_pool_without_spare_quota() {
             evidence.quotas = Read(vec![quota("count/machines.cluster.x-k8s.io", 5, 5)]);
         },
         "blocks QUOTA ResourceQuota default/limits\n\
-         the pool workers has no room: count/machines.cluster.x-k8s.io is used 5 of 5, and 1 more are needed\n\
+         the pool workers has no room: count/machines.cluster.x-k8s.io is used 5 of 5, and 1 more is needed\n\
          the pool workers has 1 machine more than now, at the worst (maxSurge 1)\n\
          kubectl -n default patch quota limits --type=merge -p \
          '{\"spec\":{\"hard\":{\"count/machines.cluster.x-k8s.io\":\"6\"}}}'",

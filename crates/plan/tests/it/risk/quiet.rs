@@ -1,14 +1,16 @@
 //! For each check what is almost such a risk, and is none.
 
-use windlass_plan::risk::Known::Read;
+use windlass_plan::risk::Known::{self, Read};
 use windlass_plan::risk::RiskId::{self, *};
 use windlass_plan::risk::evidence::{
-    ApiService, Evidence, HoldOn, ImageState, Keeper, Rolls, Selection, UpdateState, Versions, Webhook,
+    ApiService, CertificateOf, Evidence, Gap, HoldOn, ImageState, Keeper, Rolls, Selection, UnreadKind, UpdateState,
+    Versions, Webhook,
 };
 
 use super::Quiet;
 use super::raised::{
-    addresses, api_use, certificate, client, hold, package, package_of, selection, update, volume, waits_for_image,
+    addresses, api_use, certificate, client, hold, in_secret, package, package_of, selection, update, volume,
+    waits_for_image,
 };
 use super::sample::{budget, definition, goes, of, quota, secret, webhook};
 
@@ -37,6 +39,12 @@ fn apis() -> Vec<Quiet> {
         // Its kind goes on in another version, and the API server reads it in that.
         row(ApiRemoved, |it| it.objects = Read(vec![api_use("batch/v1beta1", "CronJob")])),
         row(ApiClientOld, |it| it.clients = Read(vec![client("batch/v1")])),
+        // Nothing is lost between these two, whoever writes what.
+        row(ApiRemoved, |it| loses_nothing(it)),
+        row(ApiClientOld, |it| loses_nothing(it)),
+        // A kind that was not read, and that loses no version now.
+        row(ApiRemoved, |it| it.unread_kinds = vec![unread("Ingress")]),
+        row(ApiClientOld, |it| it.unread_kinds = vec![unread("Ingress")]),
         row(CrdStoredOld, |it| it.definitions = Read(vec![definition(&["v1"], &["v1beta1", "v1"])])),
         row(LabelRemoved, |it| {
             it.selections = Read(vec![selection(false)]);
@@ -47,6 +55,19 @@ fn apis() -> Vec<Quiet> {
             it.selections = Read(vec![Selection { key, ..selection(false) }, selection(true)]);
         }),
     ]
+}
+
+/// From 1.16 to 1.17 no version of any kind is lost: nobody has to know who writes in which.
+fn loses_nothing(evidence: &mut Evidence) {
+    goes(evidence, "v1.16.8", "v1.17.4");
+    let unread = Known::unread("all of it", "nobody may");
+    (evidence.manifests, evidence.clients) = (unread.clone(), Known::unread("all of it", "nobody may"));
+    evidence.objects = unread;
+}
+
+/// A kind whose objects were not read.
+pub fn unread(kind: &str) -> UnreadKind {
+    UnreadKind { kind: kind.to_owned(), gap: Gap::new(&format!("{kind} objects"), "nobody may") }
 }
 
 fn versions() -> Vec<Quiet> {
@@ -128,6 +149,9 @@ fn extensions() -> Vec<Quiet> {
 fn certificates() -> Vec<Quiet> {
     vec![
         row(CertExpiring, |it| it.certificates = Read(vec![certificate("2026-03-01T00:00:00Z", false)])),
+        row(CertExpiring, |it| {
+            it.certificates = Read(vec![in_secret(CertificateOf::Authority, "2036-01-01T00:00:00Z")]);
+        }),
         row(SecretOwner, |it| {
             it.certificate_secrets = Read(vec![secret(Some(&["KubeadmConfig/a", "Cluster/my-tkc"]), true)]);
         }),

@@ -5,8 +5,9 @@ use windlass_plan::risk::Known::Read;
 use windlass_plan::risk::RiskId::{self, *};
 use windlass_plan::risk::Severity::{self, *};
 use windlass_plan::risk::evidence::{
-    AddressPool, ApiService, ApiUse, Certificate, Client, Evidence, HealthCheck, Hold, HoldOn, Image, ImageState,
-    Keeper, Package, PackageKind, PullFailure, Selection, Update, UpdateState, Volume, Webhook,
+    AddressPool, Addresses, ApiService, ApiUse, Certificate, CertificateOf, Client, Evidence, HealthCheck, Hold,
+    HoldOn, Image, ImageState, Keeper, Package, PackageKind, PullFailure, Selection, Update, UpdateState, Volume,
+    Webhook,
 };
 
 use super::Raised;
@@ -128,10 +129,16 @@ fn drains() -> Vec<Raised> {
             }
             it.budgets = Read(vec![budget("web/web", 2)]);
         }),
-        row(PdbAtLimit, Risky, "PodDisruptionBudget web/web", &["0 disruptions", "needs 1", "of 2, and 1 are"], |it| {
-            it.budgets = Read(vec![budget("web/web", 1)]);
-            of(&mut it.pods)[1].not_ready = Some("0/6 nodes match".to_owned());
-        }),
+        row(
+            PdbAtLimit,
+            Risky,
+            "PodDisruptionBudget web/web",
+            &["0 disruptions", "needs 1 of 2 pods healthy, and 1 is"],
+            |it| {
+                it.budgets = Read(vec![budget("web/web", 1)]);
+                of(&mut it.pods)[1].not_ready = Some("0/6 nodes match".to_owned());
+            },
+        ),
         row(DrainLocalData, Info, "Pod web/web-0", &["emptyDir cache"], |it| {
             of(&mut it.pods)[0].scratch = vec!["cache".to_owned()];
         }),
@@ -172,10 +179,17 @@ fn extensions() -> Vec<Raised> {
 pub fn certificate(expires: &str, renewed: bool) -> Certificate {
     Certificate {
         object: "Machine default/my-tkc-cp-0".to_owned(),
-        what: "the certificates of the machine my-tkc-cp-0".to_owned(),
-        expires: expires.parse().unwrap(),
+        name: "my-tkc-cp-0".to_owned(),
+        of: CertificateOf::Machine,
+        expires: Read(expires.parse().unwrap()),
         renewed,
     }
+}
+
+/// One that is in a Secret of the cluster.
+pub fn in_secret(of: CertificateOf, expires: &str) -> Certificate {
+    let object = "Secret default/my-tkc-x".to_owned();
+    Certificate { object, name: "CN=kubernetes".to_owned(), of, ..certificate(expires, false) }
 }
 
 fn certificates() -> Vec<Raised> {
@@ -190,6 +204,24 @@ fn certificates() -> Vec<Raised> {
         row(CertExpiring, Info, machine, &["expire in 10 days", "makes them anew"], |it| {
             it.certificates = Read(vec![certificate("2026-01-12T00:00:00Z", true)]);
         }),
+        row(
+            CertExpiring,
+            Risky,
+            "Secret default/my-tkc-x",
+            &["the authority CN=kubernetes expires in 10 days"],
+            |it| {
+                it.certificates = Read(vec![in_secret(CertificateOf::Authority, "2026-01-12T00:00:00Z")]);
+            },
+        ),
+        row(
+            CertExpiring,
+            Blocks,
+            "Secret default/my-tkc-x",
+            &["the certificate of CN=kubernetes expired 1 day"],
+            |it| {
+                it.certificates = Read(vec![in_secret(CertificateOf::Kubeconfig, "2026-01-01T00:00:00Z")]);
+            },
+        ),
         row(SecretOwner, Blocks, "Secret default/my-tkc-ca", &["not there"], |it| {
             it.certificate_secrets = Read(vec![secret(None, false)]);
         }),
@@ -203,8 +235,7 @@ pub fn addresses(total: u64, used: u64) -> AddressPool {
     AddressPool {
         name: "InClusterIPPool default/machines".to_owned(),
         what: "addresses of machines".to_owned(),
-        total,
-        used,
+        addresses: Read(Addresses { total, used }),
         way_out: "spec.addresses of the pool".to_owned(),
     }
 }
@@ -235,7 +266,7 @@ fn room() -> Vec<Raised> {
             IpPool,
             Blocks,
             "InClusterIPPool default/machines",
-            &["5 of 5 addresses", "the control plane needs 1"],
+            &["5 of 5 addresses of machines are taken", "the control plane needs 1"],
             |it| {
                 it.address_pools = Read(vec![addresses(5, 5)]);
             },

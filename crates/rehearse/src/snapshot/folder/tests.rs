@@ -126,8 +126,8 @@ fn a_folder_that_cannot_be_used_is_refused_with_file_and_field() {
         "\"/a/snapshot.json\" is not the head of a snapshot: `format` is \"package-lock\", not \"windlass-snapshot\"",
     );
     check(
-        edit(HEAD, "\"version\": 1", "\"version\": 7"),
-        "\"/a/snapshot.json\" is of another version: `version` is 7, and this Windlass reads 1; windlass 0.1.0 has written it",
+        edit(HEAD, "\"version\": 2", "\"version\": 7"),
+        "\"/a/snapshot.json\" is of another version: `version` is 7, and this Windlass reads 2; windlass 0.1.0 has written it",
     );
     check(
         edit(HEAD, "\"takenAt\"", "\"takenOn\""),

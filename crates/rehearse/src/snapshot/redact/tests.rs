@@ -2,6 +2,17 @@ use serde_json::json;
 
 use super::*;
 
+/// An authority that is good from 2026-01-01 to 2026-01-12. There is no key to it any more.
+pub(super) const AUTHORITY: &str = "-----BEGIN CERTIFICATE-----\n\
+MIIBSjCB8aADAgECAgEBMAoGCCqGSM49BAMCMBUxEzARBgNVBAMMCmt1YmVybmV0\n\
+ZXMwHhcNMjYwMTAxMDAwMDAwWhcNMjYwMTEyMDAwMDAwWjAVMRMwEQYDVQQDDApr\n\
+dWJlcm5ldGVzMFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEs2fXYIPGeDg3Sf3F\n\
+64oYT1yOOBgs+4zzEQ65RyYrQIpdGJjdTz8B/8DGWLDcmLz6h3ZFye3OrLFUdhR0\n\
+os6gNqMyMDAwDwYDVR0TAQH/BAUwAwEB/zAdBgNVHQ4EFgQUAl8AIGvKgVYPKLNp\n\
+3o7HCEGs/KEwCgYIKoZIzj0EAwIDSAAwRQIgBvV/9Kj37uOhEv9fwnQqKX7VxsUh\n\
+Mj8jTQMSWSwg3sACIQCSXDV1Ijq3Q1doafy/AbCSY/+3R0QfAofXJ9oMt0qaMw==\n\
+-----END CERTIFICATE-----\n";
+
 #[track_caller]
 fn check(mut object: Value, expected: &Value) {
     Redactor::default().redact(&mut object);
@@ -30,6 +41,11 @@ fn of_a_secret_everything_is_kept_but_what_is_in_it() {
         "values.yaml": data("# stand-in for values.yaml of Secret n/a\n{}\n"), "format": data("cloud-config"),
     });
     check(secret(json!({last_applied: "secret", "other": "kept"}), before), &secret(json!({"other": "kept"}), after));
+    let dates = r#"[{"key":"tls.crt","subject":"CN=kubernetes","notBefore":"2026-01-01T00:00:00Z","notAfter":"2026-01-12T00:00:00Z"}]"#;
+    check(
+        secret(json!({}), json!({"tls.crt": data(AUTHORITY)})),
+        &secret(json!({"windlass.dev/certificate-dates": dates}), json!({"tls.crt": data(crt)})),
+    );
 }
 
 #[test]

@@ -37,9 +37,6 @@ impl Reader {
             let mut value = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
             value["apiVersion"] = kind.api_version.as_str().into();
             value["kind"] = kind.kind.as_str().into();
-            if let Some(metadata) = value["metadata"].as_object_mut() {
-                metadata.remove("managedFields");
-            }
             shorten(&mut value);
             self.redactor.redact(&mut value);
             values.push(value);

@@ -4,10 +4,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use crate::risks::decided::ENDS_SOON;
+
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// How many markers there are.
-const PLACES: usize = 34;
+const PLACES: usize = 36;
 
 /// What must be nowhere: a marker in the form of a word, which no rule knows by its looks.
 fn marker(place: usize) -> String {
@@ -28,10 +30,20 @@ fn secret(first: usize) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"namespace": "default", "name": "planted", "annotations": {
-            LAST_APPLIED: format!("{{\"data\":\"{}\"}}", m(0)), "kapp.k14s.io/original": m(1), "example.com/api-token": m(2),
+            LAST_APPLIED: manifest(&m(0)), "kapp.k14s.io/original": m(1), "example.com/api-token": m(2),
         }},
-        "data": {"password": encoded(first + 3), "tls.key": STANDARD.encode(format!("-----BEGIN KEY-----\n{}", m(4)))},
+        "data": {
+            "password": encoded(first + 3), "tls.key": STANDARD.encode(format!("-----BEGIN KEY-----\n{}", m(4))),
+            // A certificate is kept by its dates, and what is beside it is not.
+            "both.pem": STANDARD.encode(format!("{ENDS_SOON}-----BEGIN PRIVATE KEY-----\n{}", marker(34))),
+        },
     })
+}
+
+/// What `kubectl apply` leaves of this Secret, with something in it.
+fn manifest(marker: &str) -> String {
+    json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "planted", "labels": {"a": marker}}, "data": marker})
+        .to_string()
 }
 
 fn kubeadm(first: usize) -> Value {
@@ -85,6 +97,10 @@ pub fn workload() -> Vec<Value> {
             "cloud.conf": format!("[Global]\npassword = \"{}\"\n", m(31)),
             "api-key": m(32),
         }, "binaryData": {"a": encoded(33)}}),
+        json!({"apiVersion": "batch/v1", "kind": "CronJob",
+        "metadata": {"namespace": "default", "name": "planted"}, "spec": {"schedule": "@daily", "jobTemplate": {"spec": {
+            "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a:1",
+                "args": ["--token", m(35)]}]}}}}}}),
         json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "planted"}, "spec": {
             "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"],
             "csi": {"driver": "csi.vsphere.vmware.com", "volumeHandle": "a"},

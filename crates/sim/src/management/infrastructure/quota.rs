@@ -8,29 +8,16 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ResourceQuota;
 use windlass_api::kind::virtual_machine::Hardware;
 use windlass_api::kind::wcp::WCPMachine;
+use windlass_api::quota::Counted;
 use windlass_apiserver::quantity::Quantity;
 use windlass_runtime::key::Key;
 
 use crate::management::context::Turn;
 
-/// What a quota limits.
-#[derive(Clone, Copy)]
-enum Limited {
-    Machines,
-    Processors,
-    Memory,
-}
-
-/// What a resource in a quota is about, if it is about machines.
-fn limited(resource: &str) -> Option<Limited> {
-    match resource {
-        "count/machines.cluster.x-k8s.io"
-        | "count/virtualmachines.vmoperator.vmware.com"
-        | "count/wcpmachines.infrastructure.cluster.vmware.com" => Some(Limited::Machines),
-        "cpu" | "requests.cpu" | "limits.cpu" => Some(Limited::Processors),
-        "memory" | "requests.memory" | "limits.memory" => Some(Limited::Memory),
-        _ => None,
-    }
+/// What a resource in a quota is about, if it is about machines: of what is made for them nobody keeps count here.
+fn limited(resource: &str) -> Option<Counted> {
+    let is_meant = |counted: &Counted| !matches!(counted, Counted::BootstrapConfigs | Counted::Secrets);
+    Counted::of(resource).filter(is_meant)
 }
 
 /// The quotas that a machine counts in.
@@ -41,7 +28,7 @@ pub(super) fn of(turn: &Turn, machine: &WCPMachine) -> Vec<Arc<ResourceQuota>> {
 }
 
 /// What a quota limits of machines: the resource, what it is about, and how much of it there may be.
-fn limits(quota: &ResourceQuota) -> impl Iterator<Item = (&str, Limited, Quantity)> {
+fn limits(quota: &ResourceQuota) -> impl Iterator<Item = (&str, Counted, Quantity)> {
     let spec = quota.spec.as_ref();
     let scoped = |spec: &&_| is_scoped(spec);
     let hard = spec.filter(|spec| !scoped(spec)).and_then(|spec| spec.hard.as_ref()).into_iter().flatten();
@@ -78,14 +65,16 @@ pub(super) fn exceeded(
 }
 
 /// How much of it a machine is.
-fn amount(turn: &Turn, limited: Limited, machine: &WCPMachine) -> Option<Quantity> {
+fn amount(turn: &Turn, limited: Counted, machine: &WCPMachine) -> Option<Quantity> {
     let hardware = || -> Option<Hardware> {
         turn.caches.machine_classes.get(&Key::cluster(&machine.spec.class_name))?.spec.hardware.clone()
     };
     let text = match limited {
-        Limited::Machines => "1".to_owned(),
-        Limited::Processors => hardware()?.cpus.to_string(),
-        Limited::Memory => hardware()?.memory,
+        Counted::Processors => hardware()?.cpus.to_string(),
+        Counted::Memory => hardware()?.memory,
+        Counted::Machines | Counted::InfrastructureMachines | Counted::BootstrapConfigs | Counted::Secrets => {
+            "1".to_owned()
+        }
     };
     Quantity::parse(&text).ok()
 }

@@ -6,7 +6,7 @@ use windlass_api::name::Namespace;
 use windlass_rehearse::matrix::MatrixError;
 use windlass_rehearse::rehearsal;
 use windlass_rehearse::report;
-use windlass_rehearse::snapshot::{LoadError, RestoreError, SaveError};
+use windlass_rehearse::snapshot::{LoadError, RestoreError, SaveError, TakeError};
 
 use crate::error::{Explained, Kind};
 
@@ -15,6 +15,8 @@ use crate::error::{Explained, Kind};
 pub enum Error {
     #[error("cannot start the runtime of a simulated world")]
     Runtime(#[source] std::io::Error),
+    #[error("cannot read what an update has left of the simulated world")]
+    Left(#[source] TakeError),
     #[error("cannot make a simulated world of what was read")]
     Restore(#[source] RestoreError),
     #[error("cannot rehearse")]
@@ -53,9 +55,12 @@ impl Explained for Error {
             | Self::Keep { .. }
             | Self::Save(_)
             | Self::Matrix(MatrixError::NoStep { .. }) => Kind::User,
-            Self::Restore(_) | Self::Rehearse(_) | Self::Report(_) | Self::Matrix(_) | Self::Encode(_) => {
-                Kind::Internal
-            }
+            Self::Left(_)
+            | Self::Restore(_)
+            | Self::Rehearse(_)
+            | Self::Report(_)
+            | Self::Matrix(_)
+            | Self::Encode(_) => Kind::Internal,
         }
     }
 
@@ -71,9 +76,12 @@ impl Explained for Error {
                 "--keep with the path of a folder that is new, or was written by it before".to_owned()
             }
             Self::Matrix(MatrixError::NoStep { .. }) => "--fault KIND@STEP, with one of the steps above".to_owned(),
-            Self::Restore(_) | Self::Rehearse(_) | Self::Report(_) | Self::Matrix(_) | Self::Encode(_) => {
-                "the same again with another --seed, and a report of this".to_owned()
-            }
+            Self::Left(_)
+            | Self::Restore(_)
+            | Self::Rehearse(_)
+            | Self::Report(_)
+            | Self::Matrix(_)
+            | Self::Encode(_) => "the same again with another --seed, and a report of this".to_owned(),
         })
     }
 }
