@@ -1,8 +1,8 @@
 //! What a World is, apart from how it came to be so: two runs that should end alike are compared by it.
 //!
 //! Left out is what may differ without anything being different: revisions, times, who wrote which field, events, names that
-//! are drawn, and the attempts of Jobs. A uid or provider id is replaced by the object that has it, so that a reference to the
-//! wrong object of a right name is still a difference.
+//! are drawn, and the attempts of Jobs. A uid or provider id is replaced by the object that has it, also in the middle of a text,
+//! so that a reference to the wrong object of a right name is still a difference.
 
 use std::collections::BTreeMap;
 
@@ -24,6 +24,9 @@ const LEFT_OUT: [&str; 4] =
     ["events", "events.events.k8s.io", "customresourcedefinitions.apiextensions.k8s.io", windlass_sim::log::LOGS];
 /// Fields of any object that change with every run.
 const METADATA_LEFT_OUT: [&str; 3] = ["resourceVersion", "managedFields", "generateName"];
+
+/// How long a uid is.
+const UID_LENGTH: usize = 36;
 
 const EVERYTHING: Range<'static> = Range { namespace: None, after: None, limit: 0 };
 
@@ -160,12 +163,27 @@ fn walk(value: &mut Value, names: &BTreeMap<String, String>) {
                 "a time".clone_into(text);
             } else if let Some(name) = names.get(text.as_str()) {
                 text.clone_from(name);
+            } else if text.len() > UID_LENGTH {
+                *text = without_uids(text, names);
             }
         }
         Value::Array(items) => items.iter_mut().for_each(|item| walk(item, names)),
         Value::Object(fields) => fields.values_mut().for_each(|field| walk(field, names)),
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
     }
+}
+
+/// A text with the objects that are meant by the uids in it: a record of objects may be a document of its own.
+fn without_uids(text: &str, names: &BTreeMap<String, String>) -> String {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let pieces = text.split_inclusive(|c| !is_word(c));
+    pieces.fold(String::with_capacity(text.len()), |told, piece| {
+        let word = piece.trim_end_matches(|c| !is_word(c));
+        match names.get(word).filter(|_| word.len() == UID_LENGTH) {
+            Some(name) => told + name + &piece[word.len()..],
+            None => told + piece,
+        }
+    })
 }
 
 /// The first field in which two objects differ.
@@ -189,5 +207,36 @@ fn first_difference(path: &str, expected: &Value, found: &Value) -> Option<Strin
         }
         (expected, found) if expected != found => Some(format!("{path}: {found} instead of {expected}")),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uids_are_told_as_the_objects_that_have_them_also_inside_of_a_text() {
+        let uid = |digit: &str| {
+            format!(
+                "{}-{}-4{}-8{}-{}",
+                digit.repeat(8),
+                digit.repeat(4),
+                digit.repeat(3),
+                digit.repeat(3),
+                digit.repeat(12)
+            )
+        };
+        let names = BTreeMap::from([(uid("1"), "the uid of a".to_owned()), (uid("2"), "the uid of b".to_owned())]);
+        let record = |uid: &str| format!("[\n{{\"name\":\"a\",\"uid\":\"{uid}\"}}]");
+        let told = |text: String| {
+            let mut value = Value::String(text);
+            walk(&mut value, &names);
+            value
+        };
+        assert_eq!(told(uid("1")), "the uid of a");
+        assert_eq!(told(record(&uid("1"))), record("the uid of a"));
+        assert_eq!(told(record(&uid("2"))), record("the uid of b"), "another object of the same name is another");
+        assert_eq!(told(record(&uid("3"))), record(&uid("3")), "what is not there is told as it is");
+        assert_eq!(told(format!("x{}", uid("1"))), format!("x{}", uid("1")));
     }
 }

@@ -100,6 +100,8 @@ pub(crate) struct Wish {
     pub(crate) version: Option<Box<str>>,
     /// The add-ons that could not be applied.
     pub(crate) addon_errors: BTreeSet<Box<str>>,
+    /// Those that are in the cluster as they should be.
+    addons_applied: BTreeSet<Box<str>>,
     pub(crate) deleting: bool,
 }
 
@@ -233,6 +235,8 @@ pub(crate) struct Bounds {
 pub(crate) struct Job {
     failed: u32,
     end: Option<JobEnd>,
+    /// The add-ons that were applied when it was created.
+    addons_applied: BTreeSet<Box<str>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -336,6 +340,11 @@ impl Cluster {
     /// The machine of that name can be relied on.
     pub(crate) fn is_available(&self, name: &str, machine: &Machine) -> bool {
         !machine.deleting && self.workload.nodes.get(name).is_some_and(|node| node.ready)
+    }
+
+    /// Whether this add-on was applied when the Job was created that is at work.
+    pub(crate) fn was_applied(&self, addon: &str) -> bool {
+        self.jobs.values().any(|job| job.end.is_none() && job.addons_applied.contains(addon))
     }
 
     /// The Jobs that have not ended.

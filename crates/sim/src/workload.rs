@@ -5,6 +5,7 @@
 //! one task per cluster, in `workload/life.rs`, which reads the store's changes and waits for what is due next.
 
 mod adopt;
+mod cloud_provider;
 mod connection;
 mod daemon_set;
 mod deployment;
@@ -348,6 +349,7 @@ impl Workload {
             stage: Stage::Begun,
             on: true,
             off_at: None,
+            gone_at: None,
             capacity: boot.capacity.clone(),
             images: boot.images.clone(),
             zone: boot.zone.clone(),
@@ -365,6 +367,17 @@ impl Workload {
         };
         self.put(&Machine { on: false, off_at: Some(self.0.clock.now()), ..machine });
         self.settle();
+    }
+
+    /// The infrastructure has this machine no more, which is off. Its node stays, until the Machine or the cloud provider deletes it.
+    pub fn machine_gone(&self, node: &NodeName, provider_id: &str) {
+        let _lock = self.lock();
+        let known = record::of::<Machine>(self.0.server.store(), node);
+        // Another machine of the same name is there.
+        let is_it = |machine: &Machine| machine.provider_id == provider_id && !machine.on && machine.gone_at.is_none();
+        if let Some(machine) = known.filter(is_it) {
+            self.put(&Machine { gone_at: Some(self.0.clock.now()), ..machine });
+        }
     }
 
     /// The members of etcd. An error where it has no quorum.

@@ -37,10 +37,23 @@ fn next(case: &Case<'_>) -> StagePlan {
     if let Some(machine) = differing(&scope, case.inventory).next().filter(|_| case.may_replace()) {
         return replace(case, machine, changes);
     }
-    match missing(&scope, case.inventory).next() {
-        Some(ordinal) => creation::machine(case, cluster, ordinal),
-        None => settle(case),
+    match (missing(&scope, case.inventory).next(), unfinished(case)) {
+        (Some(ordinal), _) => creation::machine(case, cluster, ordinal),
+        (None, Some(machine)) => {
+            start(case, format!("{} still carries the mark of the update, and its Job is gone", machine.name), changes)
+        }
+        (None, None) => settle(case),
     }
+}
+
+/// A machine that still carries the mark of the update that runs, when every machine is as it should be and nobody is left to end
+/// that: somebody has deleted the Job. The marks are the last to go, and what the API server of the machine that went has left in
+/// kubeadm's record goes before them.
+fn unfinished<'i>(case: &Case<'i>) -> Option<&'i Machine> {
+    let control_plane = &case.inventory.control_plane;
+    let is_led = control_plane.job.as_ref().is_some_and(|job| job.update == case.update);
+    let mut machines = control_plane.machines.iter().filter(|_| case.course == Course::Running && !is_led);
+    machines.find(|machine| machine.update == Some(case.update))
 }
 
 /// The Job, when the gates open; what it does otherwise. `machine` is the first one that it has to replace.
@@ -55,8 +68,17 @@ fn replace(case: &Case<'_>, machine: &Machine, changes: Vec<String>) -> StagePla
             let cluster = case.target.cluster.name.clone();
             vec![Blocked::ControlPlaneUpdateFailed { cluster, job: job.clone(), message: message.clone() }]
         }
-        None => refusals(case),
+        None => {
+            let why = format!("every package is ready, and {} is to be replaced", machine.name);
+            return start(case, why, changes);
+        }
     };
+    StagePlan::waiting(blocked, changes)
+}
+
+/// The Job, when the gates open.
+fn start(case: &Case<'_>, why: String, changes: Vec<String>) -> StagePlan {
+    let blocked = refusals(case);
     if !blocked.is_empty() {
         return StagePlan::waiting(blocked, changes);
     }
@@ -65,7 +87,7 @@ fn replace(case: &Case<'_>, machine: &Machine, changes: Vec<String>) -> StagePla
         role: role::JOB.to_owned(),
         place: Place::Management,
         action: Action::Create { object: render::job::job(&case.scope()) },
-        why: format!("every package is ready, and {} is to be replaced", machine.name),
+        why,
     };
     StagePlan::ready(vec![step], changes)
 }

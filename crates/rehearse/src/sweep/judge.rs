@@ -5,7 +5,8 @@ use std::fmt;
 
 use serde::Serialize;
 use windlass_api::name::NamespacedName;
-use windlass_sim::timeline::Turnover;
+use windlass_sim::invariant::Violation;
+use windlass_sim::timeline::{Event, Timeline, Turnover, What};
 
 use super::plan::{Expect, Plan};
 use super::run::Run;
@@ -17,6 +18,11 @@ use crate::state::State;
 /// pods, which are moved by whoever rolls nodes.
 const ATTEMPTS: [&str; 6] =
     ["pods", "events", "events.events.k8s.io", windlass_sim::log::LOGS, "leases.coordination.k8s.io", "endpoints"];
+
+/// What does not hold while the only machine of a control plane is away.
+const QUORUM: [&str; 2] = ["C2", "E1"];
+/// The faults that take machines and members of etcd away.
+const AWAY: [&str; 2] = ["F19: ", "F22: "];
 
 /// How many differences are told of one trial.
 const TOLD_MAX: usize = 5;
@@ -100,13 +106,27 @@ fn lasting(objects: &BTreeMap<String, Turnover>) -> BTreeMap<String, Turnover> {
 
 /// What a run by itself says: the reference, too, must be so.
 pub(super) fn judge_alone(run: &Run, tolerated: &[&str]) -> Vec<Broken> {
-    let violations = run.timeline.violations.iter().filter(|violation| !tolerated.contains(&&*violation.id));
+    let is_let_pass =
+        |violation: &Violation| tolerated.contains(&&*violation.id) || is_of_a_fault(violation, &run.timeline);
+    let violations = run.timeline.violations.iter().filter(|violation| !is_let_pass(violation));
     let violated = violations.map(|violation| (Oracle::Invariants, format!("{}: {}", violation.id, violation.message)));
     let restless = run
         .restless
         .iter()
         .map(|write| (Oracle::Quiescence, format!("{} of the {} after the end", write.what, write.caller)));
     told(violated).chain(told(restless)).collect()
+}
+
+/// Whether an invariant does not hold from the very write on by which a fault took a machine or a member of etcd away: of one there
+/// is no other. What follows from later writes is not let pass.
+fn is_of_a_fault(violation: &Violation, timeline: &Timeline) -> bool {
+    let takes_away = |event: &&Event| {
+        event.what == What::Fault
+            && event.cluster == violation.cluster
+            && AWAY.iter().any(|fault| event.text.starts_with(fault))
+    };
+    let is_it = |event: &Event| (event.write, event.at) == (violation.write, violation.at);
+    QUORUM.contains(&&*violation.id) && timeline.events.iter().filter(takes_away).any(is_it)
 }
 
 /// What is wrong with a run, compared with what must come of it.

@@ -316,25 +316,26 @@ fn lose(live: &Live, index: usize, workload: &Workload, node: &NodeName, lost: b
 }
 
 fn trouble(live: &Live, index: usize, how: EtcdFault, workload: &Workload, node: &NodeName) {
-    let text = match how {
+    // It is said before it is so: what follows from it comes after.
+    let say = |text| say(live, index, workload.name(), "Member", node.as_str(), text);
+    match how {
         EtcdFault::CutOff => {
+            say("does not reach the other members of etcd");
             workload.cut_off(node);
-            "does not reach the other members of etcd"
         }
         EtcdFault::NoSpace => {
+            say("has no space left for etcd");
             workload.raise_alarm(node, Alarm::NoSpace);
-            "has no space left for etcd"
         }
         EtcdFault::Corrupt => {
+            say("has other data in etcd than the others");
             workload.raise_alarm(node, Alarm::Corrupt);
-            "has other data in etcd than the others"
         }
         EtcdFault::Slow { .. }
         | EtcdFault::LeaderFlaps { .. }
         | EtcdFault::MoveRefused
-        | EtcdFault::RemovalUnanswered => return,
-    };
-    say(live, index, workload.name(), "Member", node.as_str(), text);
+        | EtcdFault::RemovalUnanswered => {}
+    }
 }
 
 /// The provider says that a machine is there, or that it is not.

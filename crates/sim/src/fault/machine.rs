@@ -85,7 +85,7 @@ impl Faults {
     /// Whether a machine that has booted was made twice. Nothing is decided by asking.
     pub(crate) fn was_made_twice(&self, machine: &ObjectMeta) -> bool {
         let Some(live) = self.live() else { return false };
-        let object = format!("{}/{}", cluster_of(machine), machine.name.as_deref().unwrap_or_default());
+        let object = identity(machine);
         let twice =
             |injection: &Injection| matches!(injection.fault, Fault::Machine { how: MachineFault::BootsTwice, .. });
         let state = live.state();
@@ -133,8 +133,7 @@ impl Faults {
         let name = machine.name.as_deref().unwrap_or_default();
         live.open().find_map(|(index, injection)| {
             let (of, (what, text)) = select(&injection.fault)?;
-            let object = format!("{cluster}/{name}");
-            if !of.matches(cluster, name) || !live.holds(index, &injection.when, &object) {
+            if !of.matches(cluster, name) || !live.holds(index, &injection.when, &identity(machine)) {
                 return None;
             }
             let object = format!("WCPMachine/{name}");
@@ -143,6 +142,12 @@ impl Faults {
             Some(Held { what, left: live.left(index) })
         })
     }
+}
+
+/// What tells a machine from all others: one that is made anew under the same name is another.
+fn identity(machine: &ObjectMeta) -> String {
+    let name = machine.name.as_deref().unwrap_or_default();
+    format!("{}/{name} {}", cluster_of(machine), machine.uid.as_deref().unwrap_or_default())
 }
 
 /// The cluster that a machine says it belongs to, as patterns know it.

@@ -67,10 +67,14 @@ impl Faults {
         true
     }
 
-    /// Whether kubeadm fails on a machine that has added its member to etcd.
-    pub(crate) fn join_fails(&self, cluster: &NamespacedName, node: &NodeName) -> bool {
+    /// Whether kubeadm fails on a machine that has added its member to etcd. One that is made anew under the same name is another.
+    pub(crate) fn join_fails(&self, cluster: &NamespacedName, node: &NodeName, provider_id: &str) -> bool {
+        if self.is_empty() {
+            return false;
+        }
         let fails = |fault: &Fault| matches!(fault, Fault::JoinFails { .. });
-        self.bites_node(cluster, node, fails, "fails to join after it has added a member to etcd").is_some()
+        let who = Bitten { cluster: &cluster.to_string(), name: node.as_str(), kind: "Node", made_as: provider_id };
+        self.bitten(&who, fails, "fails to join after it has added a member to etcd").is_some()
     }
 
     /// Whether the volumes of a node are not detached.
@@ -85,7 +89,8 @@ impl Faults {
             return false;
         }
         let crashes = |fault: &Fault| matches!(fault, Fault::CrashLoop { .. });
-        self.bitten(&cluster.to_string(), &pod.to_string(), "Pod", crashes, "ends as soon as it has started").is_some()
+        let who = Bitten { cluster: &cluster.to_string(), name: &pod.to_string(), kind: "Pod", made_as: "" };
+        self.bitten(&who, crashes, "ends as soon as it has started").is_some()
     }
 
     /// Why nobody else can be made to lead, if that is so.
@@ -132,27 +137,31 @@ impl Faults {
         text: &str,
     ) -> Option<usize> {
         self.live()?;
-        self.bitten(&cluster.to_string(), node.as_str(), "Node", wanted, text)
+        let who = Bitten { cluster: &cluster.to_string(), name: node.as_str(), kind: "Node", made_as: "" };
+        self.bitten(&who, wanted, text)
     }
 
     /// The fault that bites something of a cluster now.
-    fn bitten(
-        &self,
-        cluster: &str,
-        name: &str,
-        kind: &str,
-        wanted: impl Fn(&Fault) -> bool,
-        text: &str,
-    ) -> Option<usize> {
+    fn bitten(&self, who: &Bitten<'_>, wanted: impl Fn(&Fault) -> bool, text: &str) -> Option<usize> {
         let live = self.live()?;
+        let Bitten { cluster, name, kind, made_as } = *who;
         let meant = |fault: &Fault| wanted(fault) && whom(fault).is_some_and(|of| of.matches(cluster, name));
         let mut meant = live.open().filter(|(_, injection)| meant(&injection.fault));
-        let object = format!("{cluster}/{name}");
+        let object = format!("{cluster}/{name} {made_as}");
         let (index, _) = meant.find(|(index, injection)| live.holds(*index, &injection.when, &object))?;
         let (object, text) = (format!("{kind}/{name}"), format!("{name} {text}"));
         live.say_once(index, &Bite { place: cluster, cluster, object: &object, text: &text });
         Some(index)
     }
+}
+
+/// Something of a cluster that may be bitten.
+struct Bitten<'a> {
+    cluster: &'a str,
+    name: &'a str,
+    kind: &'a str,
+    /// What tells it from others that had its name before; nothing where they count as one.
+    made_as: &'a str,
 }
 
 /// Whom a fault is for, where it is for things of a cluster.

@@ -125,18 +125,21 @@ impl Cluster {
         }
         let read: read::Tkc = serde_json::from_slice(&change.object.json)?;
         let status = read.status.unwrap_or_default();
+        let mut addons = (BTreeSet::new(), BTreeSet::new());
+        for addon in status.addons.unwrap_or_default().into_values() {
+            match addon.status.as_deref() {
+                Some("error") => drop(addons.0.insert(addon.name)),
+                Some("applied") => drop(addons.1.insert(addon.name)),
+                _ => {}
+            }
+        }
         let now = Wish {
             control_plane_count: read.spec.topology.control_plane.count,
             distribution: read.spec.distribution.full_version,
             phase: status.phase,
             version: status.version,
-            addon_errors: status
-                .addons
-                .unwrap_or_default()
-                .into_values()
-                .filter(|addon| addon.status.as_deref() == Some("error"))
-                .map(|addon| addon.name)
-                .collect(),
+            addon_errors: addons.0,
+            addons_applied: addons.1,
             deleting: change.object.deleting,
         };
         let before = self.wish.take();
@@ -310,8 +313,13 @@ impl Cluster {
         } else {
             None
         };
-        let now = Job { failed: status.failed.unwrap_or_default(), end };
-        let before = self.jobs.insert(job.clone(), now.clone());
+        let before = self.jobs.remove(&job);
+        let addons_applied = match &before {
+            Some(before) => before.addons_applied.clone(),
+            None => self.wish.as_ref().map(|wish| wish.addons_applied.clone()).unwrap_or_default(),
+        };
+        let now = Job { failed: status.failed.unwrap_or_default(), end, addons_applied };
+        self.jobs.insert(job.clone(), now.clone());
         let mut facts = Vec::new();
         if before.is_none() {
             facts.push(Fact::JobCreated { job: job.clone() });

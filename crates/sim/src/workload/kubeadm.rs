@@ -125,7 +125,7 @@ fn join_control_plane(workload: &Workload, machine: &Machine) {
     if member.learner && !workload.etcd().has_quorum() {
         return;
     }
-    if workload.faults().join_fails(workload.name(), &machine.name) {
+    if workload.faults().join_fails(workload.name(), &machine.name, &machine.provider_id) {
         return;
     }
     let config = kubeadm_config(workload);

@@ -118,6 +118,7 @@ pub(super) fn machines_behind_nodes(store: &Store, now: Timestamp) -> Vec<(Machi
             stage: Stage::Done,
             on: !lost,
             off_at: lost.then(|| node.heard_at().unwrap_or(now)),
+            gone_at: None,
             capacity: Capacity::default(),
             zone: None,
             images: node.images().into_iter().filter(|image| !image::has_registry(image)).collect(),

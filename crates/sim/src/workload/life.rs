@@ -8,8 +8,8 @@ use windlass_apiserver::store::Subscription;
 
 use super::view::{Controller, Due, View};
 use super::{
-    Workload, daemon_set, deployment, disruption, job, kubeadm, kubelet, lifecycle, replica_set, scheduler,
-    stateful_set, volumes,
+    Workload, cloud_provider, daemon_set, deployment, disruption, job, kubeadm, kubelet, lifecycle, replica_set,
+    scheduler, stateful_set, volumes,
 };
 
 /// Lives it. Does not end.
@@ -99,6 +99,7 @@ fn happen(workload: &Workload, view: &mut View, due: Due) {
     match due {
         Due::Ready(node) => kubelet::node_ready(workload, view, &node),
         Due::Lost(node) => lifecycle::node_lost(workload, view, &node),
+        Due::Gone(node) => cloud_provider::look(workload, view, &node),
         Due::Evict(node) => drop(view.driven.insert(node)),
         Due::Start(pod) => kubelet::pod_started(workload, view, &pod),
         Due::StopPulling(pod) => kubelet::pull_given_up(workload, view, &pod),

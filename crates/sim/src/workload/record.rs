@@ -44,6 +44,9 @@ pub struct Machine {
     /// When it was switched off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub off_at: Option<Timestamp>,
+    /// When the infrastructure had it no more: it is not only off.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gone_at: Option<Timestamp>,
     /// How much of everything it has.
     #[serde(default)]
     pub capacity: Capacity,

@@ -17,6 +17,9 @@ use super::{Workload, disruption, volumes, write};
 /// How long a kubelet may be silent before its node counts as lost: kube-controller-manager's default.
 const NODE_MONITOR_GRACE: SignedDuration = SignedDuration::from_secs(40);
 
+/// How often a cloud provider looks for the machines of nodes that are not ready: its default.
+const CLOUD_MONITOR_PERIOD: SignedDuration = SignedDuration::from_secs(5);
+
 /// Something that happens by itself at its time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Due {
@@ -24,6 +27,8 @@ pub(super) enum Due {
     Ready(Box<str>),
     /// Nobody has heard of a node for too long.
     Lost(Box<str>),
+    /// The cloud provider looks for the machine of a node.
+    Gone(Box<str>),
     /// Some pods have put up with a taint of their node for long enough.
     Evict(Box<str>),
     /// A pod has started.

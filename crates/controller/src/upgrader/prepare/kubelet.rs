@@ -15,6 +15,7 @@ use windlass_api::version::facts::{join_gets_nodes, kubelet_config_name};
 use windlass_plan::roll::Preparation;
 
 use super::of_workload;
+use crate::said::is_already_exists;
 use crate::upgrader::attempt::Attempt;
 use crate::upgrader::health::KUBE_SYSTEM;
 use crate::upgrader::{Error, write};
@@ -119,7 +120,7 @@ where
 {
     match api.create(&write::post(), &object).await {
         Ok(_) => Ok(()),
-        Err(error) if write::is_conflict(&error) => Ok(()),
+        Err(error) if is_already_exists(&error) => Ok(()),
         Err(error) => {
             let doing = format!("create the {} {} in {}", K::kind(&()), object.name_any(), attempt.cluster);
             Err(Error::api(doing)(error))

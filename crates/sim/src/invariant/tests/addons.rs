@@ -145,6 +145,19 @@ fn d8_an_add_on_that_fails_holds_up_the_control_plane_and_nothing_else() {
         fails(script);
         script.control_plane_machine("cp-0-1", "cp-0", NEW, "1");
     });
+    // It was applied when the Job was created, and cannot be reached since: the machine is none of that.
+    let begins = |script: &mut Script, pvcsi: &str| {
+        script.addons(NEW);
+        script.update(NEW, "Running");
+        let addons = json!({"csi": {"name": "pvcsi", "status": pvcsi}});
+        script.wish(3, OLD, &json!({"phase": "updating", "addons": addons}));
+        script.job(0, false);
+        fails(script);
+        script.job(1, false);
+        script.control_plane_machine("cp-0-1", "cp-0", NEW, "1");
+    };
+    check(&[], |script| begins(script, "applied"));
+    check(&["D8"], |script| begins(script, "pending"));
     check(&["D8"], |script| {
         script.addon("coredns", NEW);
         fails(script);

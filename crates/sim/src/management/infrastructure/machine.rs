@@ -26,7 +26,7 @@ use crate::management::conditions::{self, Fact};
 use crate::management::context::{Error, Turn, after, beside, cluster_name, deleting, path, workload_name};
 use crate::management::ownership::{controller, is_held, with_finalizer};
 use crate::management::{pause, write};
-use crate::workload::{Boot, Capacity};
+use crate::workload::{Boot, Capacity, Workload};
 
 use super::placement::{self, Place};
 
@@ -304,12 +304,10 @@ async fn remove(turn: &Turn, infrastructure: &WCPMachine) -> Result<Outcome, Err
         return Ok(Outcome::done());
     }
     let conditions = infrastructure.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let place = place(turn, meta)?;
     if let Some(began) = meta.deletion_timestamp.as_ref().filter(|_| is_true(conditions, CREATED)) {
-        // By what it says itself: its Machine and its Cluster may be gone.
-        if let (Some(machine), Some(cluster)) = (controller::<Machine>(meta), cluster_name(meta))
-            && let Some(workload) = turn.workloads.get(&beside(meta, cluster)?)
-        {
-            workload.power_off(&node(meta, machine)?);
+        if let Some((workload, node)) = &place {
+            workload.power_off(node);
         }
         let remaining = turn.remaining(began.0, turn.takes(turn.durations.machine_delete, "machine delete", meta));
         if remaining.is_some() {
@@ -319,6 +317,16 @@ async fn remove(turn: &Turn, infrastructure: &WCPMachine) -> Result<Outcome, Err
     if let Some(Held { left, .. }) = turn.faults.finalizer_stays(meta) {
         return Ok(left.map_or_else(Outcome::done, Outcome::requeue_after));
     }
+    if let (Some((workload, node)), Some(provider_id)) = (&place, &infrastructure.spec.provider_id) {
+        workload.machine_gone(node, provider_id);
+    }
     write::release(turn, infrastructure, FINALIZER).await?;
     Ok(Outcome::done())
+}
+
+/// The workload cluster and the node of a machine, by what it says itself: its Machine and its Cluster may be gone.
+fn place(turn: &Turn, meta: &ObjectMeta) -> Result<Option<(Workload, NodeName)>, Error> {
+    let (Some(machine), Some(cluster)) = (controller::<Machine>(meta), cluster_name(meta)) else { return Ok(None) };
+    let Some(workload) = turn.workloads.get(&beside(meta, cluster)?) else { return Ok(None) };
+    Ok(Some((workload, node(meta, machine)?)))
 }

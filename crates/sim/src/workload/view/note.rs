@@ -9,7 +9,7 @@ use windlass_apiserver::store::{Entry, Key};
 use super::super::record::{self, Machine, Stage};
 use super::super::seen::{DaemonSet, Deployment, Job, Life, Node, Pod, ReplicaSet, Room, StatefulSet, Taint, Truth};
 use super::super::{Workload, kubeadm, termination, write};
-use super::{Controller, Due, NODE_MONITOR_GRACE, View, later};
+use super::{CLOUD_MONITOR_PERIOD, Controller, Due, NODE_MONITOR_GRACE, View, later};
 use crate::durations;
 
 /// How long a kubelet asks for an image before it says that it backs off.
@@ -78,7 +78,11 @@ impl View {
             self.joining.remove(&name);
         }
         if let Some(off_at) = machine.off_at {
-            self.due.insert((later(off_at, NODE_MONITOR_GRACE), Due::Lost(name.clone())));
+            let lost_at = later(off_at, NODE_MONITOR_GRACE);
+            self.due.insert((lost_at, Due::Lost(name.clone())));
+            if let Some(gone_at) = machine.gone_at {
+                self.due.insert((later(gone_at.max(lost_at), CLOUD_MONITOR_PERIOD), Due::Gone(name.clone())));
+            }
         }
         self.machines.insert(name, machine);
     }
