@@ -154,8 +154,12 @@ impl Source {
     fn choose(req: &Request<'_>, stored: Option<&[Value]>, sent: Option<Vec<Value>>) -> Self {
         // The metadata of a custom resource loses empty lists before anybody looks at them.
         let absent = |sent: &Vec<Value>| sent.is_empty() && !Place::root(req.schema).is_builtin();
-        // Nobody edits managers through a subresource.
-        if let Some(sent) = sent.filter(|sent| req.subresource.is_empty() && !absent(sent)) {
+        // Nobody edits managers through a subresource; most send there what they have read.
+        if !req.subresource.is_empty() {
+            let same = sent.filter(|sent| stored == Some(&sent[..]));
+            return Self::Stored(same.unwrap_or_else(|| stored.unwrap_or_default().to_vec()));
+        }
+        if let Some(sent) = sent.filter(|sent| !absent(sent)) {
             if managed::is_reset(&sent) {
                 return Self::Edited(Managers::default());
             }

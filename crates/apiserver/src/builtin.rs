@@ -235,22 +235,22 @@ impl Builtin {
                 || new["metadata"][told_through] != old["metadata"][told_through])
     }
 
-    /// The text that a field selector compares: the value there, or what Kubernetes takes an absent one for.
-    pub fn selectable_text(object: &Value, field: &str) -> String {
+    /// The text that a field selector compares: the value there, or what Kubernetes takes an absent one for. `at` reads the
+    /// value at a path.
+    pub fn selectable_text(field: &str, at: impl Fn(&str) -> Value) -> String {
         // Two names are not those of the fields that they stand for.
         let path = match field {
             "status.successful" => "status.succeeded",
             "source" => "source.component",
             path => path,
         };
-        let value = path.split('.').fold(object, |value, name| &value[name]);
-        match (value, field) {
-            (Value::String(text), _) if !text.is_empty() => text.clone(),
+        match (at(path), field) {
+            (Value::String(text), _) if !text.is_empty() => text,
             (Value::Bool(flag), _) => flag.to_string(),
             (Value::Number(number), _) => number.to_string(),
             (_, "spec.unschedulable" | "spec.hostNetwork") => "false".to_owned(),
             (_, "status.successful") => "0".to_owned(),
-            (_, "source") => object["reportingComponent"].as_str().unwrap_or_default().to_owned(),
+            (_, "source") => at("reportingComponent").as_str().unwrap_or_default().to_owned(),
             _ => String::new(),
         }
     }

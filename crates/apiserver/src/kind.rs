@@ -167,19 +167,6 @@ impl Kind {
             .collect()
     }
 
-    /// The text at a field that objects can be selected by.
-    pub fn selectable_text(&self, object: &Value, name: &str) -> String {
-        let path = self.selectable_fields.iter().find(|field| field.name == name).and_then(|field| field.path.as_ref());
-        match path.map(|path| path.find(object)) {
-            None => Builtin::selectable_text(object, name),
-            Some(found) => match found.first() {
-                Some(Value::String(text)) => text.clone(),
-                Some(Value::Null) | None => String::new(),
-                Some(other) => other.to_string(),
-            },
-        }
-    }
-
     /// Whether an update changes what is wanted: not metadata, and not the status where that is written apart.
     pub fn is_new_generation(&self, new: &Value, old: &Value) -> bool {
         if let Origin::Builtin(builtin) = &self.origin {

@@ -1,5 +1,7 @@
 //! How objects are shown: whole, as metadata only, or as rows of a table.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
@@ -25,6 +27,15 @@ impl ApiServer {
             object = crate::builtin::events::from_core(object);
         }
         object
+    }
+
+    /// The same to look at, which need not be a copy.
+    pub(crate) fn view(kind: &Kind, entry: &Entry) -> Arc<Value> {
+        if Self::needs_tree(kind) {
+            Arc::new(Self::load(kind, entry))
+        } else {
+            entry.tree(&kind.api_version, &kind.kind)
+        }
     }
 
     /// Appends an object as JSON in the version of a kind.
@@ -124,6 +135,26 @@ pub(crate) enum Headings {
     Left,
 }
 
+/// The metadata of many objects, as stored: what [`partial`] makes of each of them, without reading it.
+pub(crate) fn partial_list(version: MetaVersion, metadata: &Value, entries: &[Arc<Entry>]) -> Vec<u8> {
+    let head = format!(r#"{{"apiVersion":"{}","#, version.api_version());
+    let mut out = head.clone();
+    out.push_str(r#""items":["#);
+    for (i, entry) in entries.iter().enumerate() {
+        if i > 0 {
+            out.push(',');
+        }
+        out.push_str(&head);
+        out.push_str(r#""kind":"PartialObjectMetadata","metadata":"#);
+        out.push_str(entry.metadata_json());
+        out.push('}');
+    }
+    out.push_str(r#"],"kind":"PartialObjectMetadataList","metadata":"#);
+    out.push_str(&metadata.to_string());
+    out.push('}');
+    out.into_bytes()
+}
+
 /// The metadata of an object, as an object of its own.
 pub(crate) fn partial(object: &mut Value, version: MetaVersion) -> Value {
     json!({
@@ -187,5 +218,30 @@ fn text_cell(value: &Value) -> Value {
     match value {
         Value::String(text) => text.as_str().into(),
         other => other.to_string().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::{Expect, Key, Retention, Store};
+
+    use super::*;
+
+    #[test]
+    fn the_metadata_of_a_list_is_that_of_its_objects() {
+        let store = Store::new(Retention::default());
+        for name in ["a\"b", "c"] {
+            let object = json!({"data": {"metadata": "x"}, "metadata": {"name": name, "labels": {"é": ""}}});
+            store.put(&"things".into(), &Key::new("n", name), Expect::Absent, object, Timestamp::UNIX_EPOCH).unwrap();
+        }
+        let all = crate::store::Range { namespace: None, after: None, limit: 0 };
+        let (entries, metadata) = (store.list("things", all, |_| true).entries, json!({"resourceVersion": "2"}));
+        let items: Vec<Value> =
+            entries.iter().map(|entry| partial(&mut entry.to_value("", ""), MetaVersion::V1)).collect();
+        let expected = json!({
+            "kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": metadata, "items": items,
+        });
+        let written = partial_list(MetaVersion::V1, &metadata, &entries);
+        assert_eq!(String::from_utf8(written).unwrap(), expected.to_string());
     }
 }

@@ -4,12 +4,13 @@
 //! here, and everything that watches (clients, simulators, invariants) reads the same shared log.
 
 mod entry;
+mod field;
 mod log;
 mod subscription;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 
 use jiff::Timestamp;
@@ -92,6 +93,10 @@ struct Shared {
     observer: Option<Arc<dyn Observer>>,
 }
 
+/// How many of the latest states are kept as trees beside their bytes. A tree is several times as large, and each API server of
+/// a fleet has so many of them.
+const YOUNG: usize = 128;
+
 #[derive(Default)]
 struct State {
     revision: u64,
@@ -103,6 +108,8 @@ struct State {
     horizon: u64,
     wakers_of_all: BTreeMap<u64, Waker>,
     next_subscription: u64,
+    /// The latest states, the oldest first.
+    young: VecDeque<Weak<Entry>>,
 }
 
 #[derive(Default)]
@@ -357,6 +364,12 @@ impl State {
     /// Makes the change true; returns whom to tell.
     fn commit(&mut self, resource: &Resource, change: &Arc<Change>) -> Vec<Waker> {
         self.revision = change.revision;
+        self.young.push_back(Arc::downgrade(&change.object));
+        if self.young.len() > YOUNG
+            && let Some(entry) = self.young.pop_front().and_then(|entry| entry.upgrade())
+        {
+            entry.age();
+        }
         let reference = || (resource.clone(), change.object.key.clone());
         if let Some(previous) = &change.previous {
             for owner in &previous.owners {

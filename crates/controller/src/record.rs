@@ -27,6 +27,7 @@ use windlass_plan::check::Finding;
 use windlass_plan::planner::{Planned, PlanningInput};
 use windlass_runtime::events::Notice;
 use windlass_runtime::runner::Ctx;
+use windlass_runtime::trimmed::Trimmed;
 
 use crate::execute::{Executed, FIELD_MANAGER};
 use crate::reconcile::context::Context;
@@ -187,7 +188,7 @@ async fn apply_status(
     status: &TanzuKubernetesClusterStatus,
 ) -> Result<(), kube::Error> {
     let name = tkc.metadata.name.as_deref().unwrap_or_default();
-    let api: Api<TanzuKubernetesCluster> = Api::namespaced(ctx.access.client.clone(), namespace(tkc));
+    let api: Api<Trimmed<TanzuKubernetesCluster>> = Api::namespaced(ctx.access.client.clone(), namespace(tkc));
     metadata["name"] = name.into();
     let patch = json!({
         "apiVersion": TanzuKubernetesCluster::api_version(&()),
@@ -196,7 +197,7 @@ async fn apply_status(
         "status": status,
     });
     let params = PatchParams::apply(FIELD_MANAGER).force();
-    ctx.wrote(&ctx.caches.tkcs, &api.patch_status(name, &params, &Patch::Apply(&patch)).await?);
+    ctx.wrote(&ctx.caches.tkcs, &api.patch_status(name, &params, &Patch::Apply(&patch)).await?.0);
     Ok(())
 }
 
@@ -207,7 +208,7 @@ async fn write_update(
 ) -> Result<(), RecordError> {
     let name = update.metadata.name.as_deref().unwrap_or_default();
     let namespace = update.metadata.namespace.as_deref().unwrap_or_default();
-    let api: Api<ClusterUpdate> = Api::namespaced(ctx.access.client.clone(), namespace);
+    let api: Api<Trimmed<ClusterUpdate>> = Api::namespaced(ctx.access.client.clone(), namespace);
     let patch = json!({
         "apiVersion": ClusterUpdate::api_version(&()),
         "kind": ClusterUpdate::kind(&()),
@@ -217,7 +218,7 @@ async fn write_update(
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let written = api.patch_status(name, &params, &Patch::Apply(&patch)).await;
     let object = format!("the status of ClusterUpdate/{name}");
-    ctx.wrote(&ctx.caches.updates, &written.map_err(RecordError::api("write", object))?);
+    ctx.wrote(&ctx.caches.updates, &written.map_err(RecordError::api("write", object))?.0);
     Ok(())
 }
 

@@ -1,42 +1,52 @@
 //! The digest of a value: what is approved is named by it.
 
+use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 /// The SHA-256 of a value as `sha256:<hex>`. The order of keys does not count.
 pub(crate) fn of(value: &Value) -> String {
-    let mut text = String::new();
+    let mut text = Vec::new();
     write_sorted(value, &mut text);
-    let digest = Sha256::digest(text.as_bytes());
+    let digest = Sha256::digest(&text);
     let nibbles = digest.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
     let hex: String = nibbles.filter_map(|nibble| char::from_digit(nibble.into(), 16)).collect();
     format!("sha256:{hex}")
 }
 
 /// JSON with sorted keys: whether a map keeps the order of insertion depends on how other crates were built.
-fn write_sorted(value: &Value, text: &mut String) {
+fn write_sorted(value: &Value, text: &mut Vec<u8>) {
     match value {
         Value::Object(fields) => {
             let mut sorted: Vec<_> = fields.iter().collect();
             sorted.sort_by_key(|(key, _)| key.as_str());
-            text.push('{');
+            text.push(b'{');
             for (key, field) in sorted {
-                text.push_str(&Value::from(key.as_str()).to_string());
-                text.push(':');
+                write(key, text);
+                text.push(b':');
                 write_sorted(field, text);
-                text.push(',');
+                text.push(b',');
             }
-            text.push('}');
+            text.push(b'}');
         }
         Value::Array(elements) => {
-            text.push('[');
+            text.push(b'[');
             for element in elements {
                 write_sorted(element, text);
-                text.push(',');
+                text.push(b',');
             }
-            text.push(']');
+            text.push(b']');
         }
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => text.push_str(&value.to_string()),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => write(value, text),
+    }
+}
+
+/// Appends a value as JSON.
+fn write(value: &(impl Serialize + ?Sized), text: &mut Vec<u8>) {
+    let before = text.len();
+    if serde_json::to_writer(&mut *text, value).is_err() {
+        // Text and numbers have no way to fail in memory.
+        text.truncate(before);
     }
 }
 

@@ -122,8 +122,10 @@ pub(crate) fn find<'a>(workload: &Reachable<'a>, addon: &AddonName, desired: &Va
 
 /// Whether two objects are of the same kind, namespace and name.
 pub(crate) fn is_same(desired: &Value, live: &Value) -> bool {
-    let same = |pointer: &&str| desired.pointer(pointer) == live.pointer(pointer);
-    ["/kind", "/metadata/namespace", "/metadata/name"].iter().all(same)
+    // Asked for every pair of objects: a JSON pointer would be taken apart each time.
+    let (wanted, found) = (desired.get("metadata"), live.get("metadata"));
+    let same = |field: &str| wanted.and_then(|of| of.get(field)) == found.and_then(|of| of.get(field));
+    same("name") && desired.get("kind") == live.get("kind") && same("namespace")
 }
 
 /// `Kind/name` of an object.

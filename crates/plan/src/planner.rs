@@ -20,8 +20,10 @@ mod topology;
 mod workers;
 mod workload;
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use windlass_api::kind::cluster_update::{Cause, UpdateEnd};
 use windlass_api::name::{ObjectName, UpdateId};
 
@@ -60,7 +62,12 @@ pub struct Planned {
     /// What is going on, and why not more.
     pub report: Report,
     /// What the update may do in all; the same for every plan of it.
-    pub envelope: Envelope,
+    #[serde(serialize_with = "shared")]
+    pub envelope: Arc<Envelope>,
+}
+
+fn shared<S: Serializer>(envelope: &Arc<Envelope>, serializer: S) -> Result<S::Ok, S::Error> {
+    envelope.serialize(serializer)
 }
 
 /// What to write into a `ClusterUpdate`.
@@ -102,7 +109,7 @@ pub enum Record {
 pub fn plan(input: &PlanningInput) -> Planned {
     let case = Case::of(input);
     let mut planned =
-        Planned { record: None, steps: Vec::new(), report: Report::new(&case), envelope: case.envelope.clone() };
+        Planned { record: None, steps: Vec::new(), report: Report::new(&case), envelope: Arc::clone(&case.envelope) };
     planned.report.exemptions.extend(packages::left_over(&case));
     if case.course == Course::Aborting {
         planned.stage(&case, Stage::Packages, abort::rest);

@@ -9,10 +9,11 @@ use jiff::Timestamp;
 use kube::Resource;
 use tokio::time::Instant;
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState, WaitingFor};
-use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
+use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
 use windlass_api::name::NamespacedName;
 use windlass_apiserver::kind::store_name;
 use windlass_apiserver::store::{self, Key, Range};
+use windlass_runtime::trimmed::Trimmed;
 use windlass_sim::world::World;
 
 use crate::rehearsal::{Verdict, Waited};
@@ -51,12 +52,13 @@ pub(crate) async fn settle(world: &World, cluster: &NamespacedName, bounds: Boun
         // Subscribed before it is read, so that no change falls between the two.
         let changes = [&clusters, &updates].map(|resource| store.subscribe(resource, store.revision()));
         let (now, writes) = (world.settings().clock.now(), world.recorder().writes());
-        ended = match (end(world, cluster), ended) {
+        let seen = Seen::of(world, cluster);
+        ended = match (end(&seen), ended) {
             (Some(verdict), Some((same, at))) if verdict == same => Some((same, at)),
             (Some(verdict), _) => Some((verdict, now)),
             (None, _) => None,
         };
-        note_waits(world, cluster, now, &mut waited);
+        note_waits(seen, now, &mut waited);
         let until = match &ended {
             None => bounds.latest.min(standstill(world, bounds)),
             // Whoever gave up does nothing more, and need not be quiet.
@@ -93,27 +95,41 @@ fn standstill(world: &World, bounds: Bounds) -> Instant {
     (Instant::now() + left).max(bounds.earliest + STANDSTILL)
 }
 
+/// A cluster, and the update that is running or ran last, as they are at a moment.
+struct Seen {
+    cluster: Option<TanzuKubernetesCluster>,
+    update: Option<ClusterUpdate>,
+}
+
+impl Seen {
+    fn of(world: &World, name: &NamespacedName) -> Self {
+        let cluster = cluster(world, name);
+        let update = cluster.as_ref().and_then(|cluster| update_of(world, name, cluster));
+        Self { cluster, update }
+    }
+}
+
 /// How it ended, if it has: a cluster is as it was asked to be when it says so of the latest wish, and nothing is on record
 /// that is still to be done.
-fn end(world: &World, name: &NamespacedName) -> Option<Verdict> {
-    let Some(cluster) = cluster(world, name) else { return Some(Verdict::Gone) };
-    let update = update(world, name);
+fn end(Seen { cluster, update }: &Seen) -> Option<Verdict> {
+    let Some(cluster) = cluster else { return Some(Verdict::Gone) };
+    let none = TanzuKubernetesClusterStatus::default();
     let state = update.as_ref().map(|update| update.status.as_ref().and_then(|status| status.state));
     let is_running = matches!(state, Some(None | Some(UpdateState::Running)));
-    let distribution = cluster.spec.distribution.full_version.unwrap_or_default();
-    let status = cluster.status.unwrap_or_default();
+    let distribution = cluster.spec.distribution.full_version.clone().unwrap_or_default();
+    let status = cluster.status.as_ref().unwrap_or(&none);
     let is_seen = status.observed_generation == cluster.metadata.generation;
     match status.phase? {
         Phase::Running if is_seen && !is_running && status.waiting_for.is_none() => {
-            let has = status.version.filter(|has| *has != distribution);
+            let has = status.version.clone().filter(|has| *has != distribution);
             Some(match has.filter(|_| state == Some(Some(UpdateState::Aborted))) {
                 Some(has) => Verdict::GivenUp { distribution: has },
                 None => Verdict::Reached { distribution },
             })
         }
         Phase::UpdateFailed | Phase::Failed => {
-            let failure = update.and_then(|update| update.status?.failure);
-            let why = failure.or(status.waiting_for).unwrap_or_else(|| "no reason is given".to_owned());
+            let failure = update.as_ref().and_then(|update| update.status.as_ref()?.failure.clone());
+            let why = failure.or_else(|| status.waiting_for.clone()).unwrap_or_else(|| "no reason is given".to_owned());
             Some(Verdict::Failed { why })
         }
         Phase::Creating | Phase::Running | Phase::Unhealthy | Phase::Updating | Phase::Deleting => None,
@@ -121,9 +137,9 @@ fn end(world: &World, name: &NamespacedName) -> Option<Verdict> {
 }
 
 /// Takes note of what a cluster and its update say that they wait for, down to the cause, where it is new.
-fn note_waits(world: &World, name: &NamespacedName, now: Timestamp, waited: &mut Vec<Waited>) {
-    let status = cluster(world, name).and_then(|cluster| cluster.status).unwrap_or_default();
-    let on_record = update(world, name).and_then(|update| update.status).unwrap_or_default();
+fn note_waits(Seen { cluster, update }: Seen, now: Timestamp, waited: &mut Vec<Waited>) {
+    let status = cluster.and_then(|cluster| cluster.status).unwrap_or_default();
+    let on_record = update.and_then(|update| update.status).unwrap_or_default();
     let on: Vec<WaitingFor> = status.waits.into_iter().chain(on_record.waiting_for).collect();
     let reasons = on.iter().flat_map(|wait| [&wait.message].into_iter().chain(&wait.because)).cloned();
     let mut why: Vec<String> = Vec::new();
@@ -149,8 +165,11 @@ pub fn cluster(world: &World, name: &NamespacedName) -> Option<TanzuKubernetesCl
 
 /// The update of a cluster that is running, or ran last.
 pub fn update(world: &World, name: &NamespacedName) -> Option<ClusterUpdate> {
-    let update = cluster(world, name)?.status?.update?;
-    read(world, name.namespace.as_str(), &update)
+    update_of(world, name, &cluster(world, name)?)
+}
+
+fn update_of(world: &World, name: &NamespacedName, cluster: &TanzuKubernetesCluster) -> Option<ClusterUpdate> {
+    read(world, name.namespace.as_str(), cluster.status.as_ref()?.update.as_ref()?)
 }
 
 fn read<K>(world: &World, namespace: &str, name: &str) -> Option<K>
@@ -158,7 +177,7 @@ where
     K: Resource<DynamicType = ()> + serde::de::DeserializeOwned,
 {
     let entry = world.management().store().get(&resource::<K>(), &Key::new(namespace, name))?;
-    serde_json::from_value(entry.to_value(&K::api_version(&()), &K::kind(&()))).ok()
+    object(&entry)
 }
 
 /// All objects of a kind in a namespace of the management cluster. One that cannot be read is not told of.
@@ -168,8 +187,12 @@ where
 {
     let range = Range { namespace: Some(namespace), after: None, limit: 0 };
     let listed = world.management().store().list(&resource::<K>(), range, |_| true);
-    let value = |entry: &std::sync::Arc<store::Entry>| entry.to_value(&K::api_version(&()), &K::kind(&()));
-    listed.entries.iter().filter_map(|entry| serde_json::from_value(value(entry)).ok()).collect()
+    listed.entries.iter().filter_map(|entry| object(entry)).collect()
+}
+
+/// A stored object. Types that are derived do not ask for `apiVersion` and `kind`, which are not stored.
+fn object<K: serde::de::DeserializeOwned>(entry: &store::Entry) -> Option<K> {
+    serde_json::from_slice(&entry.json).ok().map(|Trimmed(object)| object)
 }
 
 fn resource<K: Resource<DynamicType = ()>>() -> store::Resource {

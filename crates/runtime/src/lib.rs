@@ -16,5 +16,6 @@ pub mod key;
 mod queue;
 pub mod runner;
 pub mod trace;
+pub mod trimmed;
 pub mod virtual_time;
 pub mod watch;

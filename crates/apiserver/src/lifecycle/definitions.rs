@@ -83,7 +83,7 @@ impl ApiServer {
         if !entry.deleting || self.store().count(resource) > 0 {
             return Ok(());
         }
-        if !has_finalizer(&entry.to_value(&kind.api_version, &kind.kind), CLEANUP) {
+        if !has_finalizer(&entry.look(), CLEANUP) {
             return Ok(());
         }
         self.rewrite(&kind, &entry, |definition| remove_finalizer(definition, CLEANUP)).await

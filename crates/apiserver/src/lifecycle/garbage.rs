@@ -28,7 +28,7 @@ impl ApiServer {
     /// Decides whether an object that names owners may stay.
     pub(super) async fn check_owners(&self, resource: &str, key: &Key) -> Result<(), ApiError> {
         let Some((kind, entry)) = self.stored(resource, key) else { return Ok(()) };
-        let object = entry.to_value(&kind.api_version, &kind.kind);
+        let object = entry.tree(&kind.api_version, &kind.kind);
         let owners = object["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
         let states: Vec<Owner> = owners.iter().map(|owner| self.owner(owner, kind.namespaced, key)).collect();
         if states.is_empty() || states.contains(&Owner::Unknowable) {
@@ -71,7 +71,7 @@ impl ApiServer {
         let namespace = if kind.namespaced { &*dependent.namespace } else { "" };
         match self.store().get(&kind.resource, &Key::new(namespace, text("name"))) {
             Some(entry) if &*entry.uid == text("uid") => {
-                let waits = entry.deleting && has_finalizer(&entry.to_value("", ""), FOREGROUND);
+                let waits = entry.deleting && has_finalizer(&entry.look(), FOREGROUND);
                 if waits { Owner::Waiting } else { Owner::Solid }
             }
             _ => Owner::Dangling,
@@ -113,7 +113,7 @@ impl ApiServer {
         if !entry.deleting {
             return Ok(());
         }
-        let object = entry.to_value(&kind.api_version, &kind.kind);
+        let object = entry.tree(&kind.api_version, &kind.kind);
         if has_finalizer(&object, ORPHAN) {
             self.orphan_dependents(&entry.uid).await?;
             return self.rewrite(&kind, &entry, |object| remove_finalizer(object, ORPHAN)).await;

@@ -84,7 +84,7 @@ impl ApiServer {
     ) -> Result<(), ApiError> {
         let mut finalizers = std::collections::BTreeMap::<String, usize>::new();
         for entry in left.iter().flat_map(|(_, entries)| entries) {
-            let object = entry.to_value("", "");
+            let object = entry.look();
             for finalizer in object["metadata"]["finalizers"].as_array().into_iter().flatten() {
                 *finalizers.entry(finalizer.as_str().unwrap_or_default().to_owned()).or_default() += 1;
             }

@@ -3,10 +3,15 @@
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::DeserializeSeed as _;
 use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::field::At;
 
 /// Which object: the name, and the namespace (empty for kinds without one).
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -84,15 +89,14 @@ pub struct Entry {
     pub owners: Box<[Owner]>,
     /// The object has a deletionTimestamp.
     pub deleting: bool,
+    /// The tree that the bytes were written from, while the object is young: what was written last is read and written next.
+    tree: Mutex<Option<Arc<Value>>>,
 }
 
 impl Entry {
     /// Turns an object into an entry, writing the revision into its metadata.
     pub(super) fn new(key: Key, revision: u64, mut object: Value) -> Self {
-        if let Value::Object(fields) = &mut object {
-            fields.remove("apiVersion");
-            fields.remove("kind");
-        }
+        let types = ["apiVersion", "kind"].map(|field| object.as_object_mut().and_then(|fields| fields.remove(field)));
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
             metadata.insert("resourceVersion".into(), Value::String(revision.to_string()));
         }
@@ -109,7 +113,25 @@ impl Entry {
             _ => Box::default(),
         };
         let deleting = !metadata["deletionTimestamp"].is_null();
-        Self { key, revision, json: compact(&object), uid, labels, owners, deleting }
+        let json = compact(&object);
+        let [api_version, kind] = types.map(Option::unwrap_or_default);
+        name_types(&mut object, api_version, kind);
+        Self { key, revision, json, uid, labels, owners, deleting, tree: Mutex::new(Some(Arc::new(object))) }
+    }
+
+    fn kept(&self) -> Option<Arc<Value>> {
+        self.tree.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_young(&self) -> bool {
+        self.kept().is_some()
+    }
+
+    /// The object is no longer young: from now on it is kept as bytes only, which are a fraction of the tree.
+    pub(super) fn age(&self) {
+        let tree = self.tree.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(tree);
     }
 
     /// The value of a label.
@@ -125,13 +147,45 @@ impl Entry {
 
     /// The object as a tree, with its `apiVersion` and `kind`.
     pub fn to_value(&self, api_version: &str, kind: &str) -> Value {
-        // The bytes were written by `Entry::new`, from a tree.
-        let mut value: Value = serde_json::from_slice(&self.json).unwrap_or_default();
-        if let Value::Object(fields) = &mut value {
-            fields.insert("apiVersion".into(), api_version.into());
-            fields.insert("kind".into(), kind.into());
-        }
+        let mut value = match self.kept() {
+            Some(tree) => Value::clone(&tree),
+            // The bytes were written by `Entry::new`, from a tree.
+            None => serde_json::from_slice(&self.json).unwrap_or_default(),
+        };
+        name_types(&mut value, api_version.into(), kind.into());
         value
+    }
+
+    /// The same to look at. A young object that was written as this is not copied.
+    pub fn tree(&self, api_version: &str, kind: &str) -> Arc<Value> {
+        match self.kept() {
+            Some(tree) if tree["apiVersion"] == api_version && tree["kind"] == kind => tree,
+            _ => Arc::new(self.to_value(api_version, kind)),
+        }
+    }
+
+    /// The same for whoever does not ask what it is: `apiVersion` and `kind` may be anything.
+    pub fn look(&self) -> Arc<Value> {
+        self.kept().unwrap_or_else(|| Arc::new(self.to_value("", "")))
+    }
+
+    /// The value of a field; dots separate the names on the way there.
+    pub fn field(&self, path: &str) -> Value {
+        if let Some(tree) = self.kept() {
+            return path.split('.').fold(&*tree, |value, name| &value[name]).clone();
+        }
+        At(path).deserialize(&mut serde_json::Deserializer::from_slice(&self.json)).unwrap_or_default()
+    }
+
+    /// The metadata as JSON.
+    pub fn metadata_json(&self) -> &str {
+        #[derive(Deserialize)]
+        struct Parts<'a> {
+            #[serde(borrow)]
+            metadata: Option<&'a RawValue>,
+        }
+        let parts = serde_json::from_slice::<Parts<'_>>(&self.json).ok();
+        parts.and_then(|parts| parts.metadata).map_or("null", RawValue::get)
     }
 
     /// Appends the object as JSON; `head` is `"apiVersion":…,"kind":…,`, or nothing.
@@ -139,6 +193,14 @@ impl Entry {
         out.push(b'{');
         out.extend_from_slice(head);
         out.extend_from_slice(&self.json[1..]);
+    }
+}
+
+/// Says what an object is.
+pub(super) fn name_types(object: &mut Value, api_version: Value, kind: Value) {
+    if let Value::Object(fields) = object {
+        fields.insert("apiVersion".into(), api_version);
+        fields.insert("kind".into(), kind);
     }
 }
 

@@ -1,6 +1,7 @@
 use futures::{FutureExt, StreamExt};
 use serde_json::json;
 
+use super::entry::name_types;
 use super::*;
 
 const NOW: Timestamp = Timestamp::UNIX_EPOCH;
@@ -35,6 +36,29 @@ fn revisions_rise_by_one_and_stand_in_the_object() {
     let mut out = Vec::new();
     entry.write_json(br#""apiVersion":"test/v1","kind":"Thing","#, &mut out);
     assert_eq!(serde_json::from_slice::<Value>(&out).unwrap(), value);
+}
+
+#[test]
+fn an_object_is_the_same_whether_it_is_young_or_not() {
+    let store = Store::new(Retention::default());
+    put(&store, "a", "x", Expect::Absent, "1");
+    let entry = store.get("things.test", &Key::new("a", "x")).unwrap();
+    let look = || {
+        let trees = [entry.tree("test/v1", "Thing"), entry.tree("test/v2", "Other")].map(|tree| tree.to_string());
+        let fields = ["value", "metadata.name", "metadata.none", "value.none"].map(|path| entry.field(path));
+        let mut any = Value::clone(&entry.look());
+        name_types(&mut any, "".into(), "".into());
+        (trees, entry.to_value("test/v2", "Other"), any, fields, entry.metadata_json().to_owned())
+    };
+    assert!(entry.is_young());
+    let young = look();
+    for count in 0..YOUNG {
+        put(&store, "b", &format!("y{count}"), Expect::Absent, "");
+    }
+    assert!(!entry.is_young());
+    assert_eq!(look(), young);
+    assert_eq!(young.4, young.1["metadata"].to_string());
+    assert_eq!(young.3, [json!("1"), json!("x"), json!(null), json!(null)]);
 }
 
 #[test]

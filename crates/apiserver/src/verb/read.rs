@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use super::Call;
 use super::call::{Shown, encoded};
 use crate::body::Body;
+use crate::builtin::Builtin;
 use crate::continue_token::ContinueToken;
 use crate::kind::{Kind, Origin};
 use crate::negotiate::{Accepted, Reading, Want};
-use crate::present::{Headings, misfitting, partial};
+use crate::present::{Headings, misfitting, partial, partial_list};
 use crate::query::{GetOptions, IncludeObject, ListOptions, Query, VersionMatch};
 use crate::selector::field::Selectable;
 use crate::selector::{FieldSelector, LabelSelector};
@@ -112,6 +113,9 @@ impl ApiServer {
                 self.table(kind, version, &metadata, &trees(), include, Headings::Shown)
             }
             Want::PartialObject(_) => return Err(misfitting(kind, "PartialObjectMetadata", "a list", "List")),
+            Want::PartialObjectList(version) if !Self::needs_tree(kind) => {
+                return Ok(partial_list(version, &metadata, &page.entries));
+            }
             Want::PartialObjectList(version) => {
                 let items: Vec<Value> = trees().iter_mut().map(|object| partial(object, version)).collect();
                 json!({
@@ -179,17 +183,33 @@ impl<'a> Filter<'a> {
         if self.fields.is_everything() {
             return true;
         }
-        // The tree is made only when a field outside of the key is asked for.
-        let tree = std::cell::OnceCell::new();
         self.fields.matches(|path| match path {
             "metadata.name" => Cow::Owned(entry.key.name.to_string()),
             "metadata.namespace" => Cow::Owned(entry.key.namespace.to_string()),
-            path => {
-                let tree: &Value = tree.get_or_init(|| ApiServer::load(self.kind, entry));
-                Cow::Owned(self.kind.selectable_text(tree, path))
-            }
+            path => Cow::Owned(selectable_text(self.kind, entry, path)),
         })
     }
+}
+
+/// The text at a field that objects can be selected by. Only where the stored bytes are not enough, the whole object is read.
+fn selectable_text(kind: &Kind, entry: &Entry, name: &str) -> String {
+    let path = kind.selectable_fields.iter().find(|field| field.name == name).and_then(|field| field.path.as_ref());
+    if let Some(path) = path {
+        return match path.find(&ApiServer::view(kind, entry)).first() {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            Some(other) => other.to_string(),
+        };
+    }
+    if ApiServer::needs_tree(kind) {
+        let object = ApiServer::view(kind, entry);
+        return Builtin::selectable_text(name, |path| value_at(&object, path));
+    }
+    Builtin::selectable_text(name, |path| entry.field(path))
+}
+
+fn value_at(object: &Value, path: &str) -> Value {
+    path.split('.').fold(object, |value, name| &value[name]).clone()
 }
 
 /// Refuses fields that the kind cannot be selected by.

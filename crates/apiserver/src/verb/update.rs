@@ -135,7 +135,7 @@ impl ApiServer {
             // Each try speaks for itself.
             *said = warnings.to_vec();
             let entry = self.store().get(&intent.kind.resource, &key).ok_or_else(|| call.not_found())?;
-            let current = Self::load(intent.kind, &entry);
+            let current = Self::view(intent.kind, &entry);
             let mut object = proposal.propose(&current, said)?;
             Self::check_version(call, &entry, &object)?;
             if let Some(shown) =
@@ -260,28 +260,32 @@ fn prepare_update(kind: &Kind, subresource: &str, object: &mut Value, current: &
 
 /// A status endpoint writes the status. That of a built-in takes the metadata along, as it has always done.
 fn keep_all_but_status(kind: &Kind, object: &mut Value, current: &Value) {
-    let Value::Object(sent) = object.take() else { return };
-    *object = current.clone();
-    let Value::Object(kept) = object else { return };
-    kept.remove("status");
+    let (Value::Object(sent), Value::Object(stored)) = (object.take(), current) else { return };
+    let others = stored.iter().filter(|(name, _)| *name != "status");
+    let mut kept: Map<String, Value> = others.map(|(name, value)| (name.clone(), value.clone())).collect();
     for (name, value) in sent {
         match name.as_str() {
             "status" => drop(kept.insert(name, value)),
-            "metadata" => keep_metadata(kind, kept, value, current),
+            "metadata" => keep_metadata(kind, &mut kept, value, current),
             _ => {}
         }
     }
+    *object = Value::Object(kept);
     if &*kind.resource == "pods" && !current["status"]["qosClass"].is_null() {
         // It follows from the containers.
         object["status"]["qosClass"] = current["status"]["qosClass"].clone();
     }
 }
 
-fn keep_metadata(kind: &Kind, kept: &mut Map<String, Value>, sent: Value, current: &Value) {
+fn keep_metadata(kind: &Kind, kept: &mut Map<String, Value>, mut sent: Value, current: &Value) {
     let resource = &*kind.resource;
     if kind.is_custom() || resource == CUSTOM_RESOURCE_DEFINITIONS || resource == "volumeattachments.storage.k8s.io" {
-        if let Some(metadata) = kept.get_mut("metadata") {
-            copy(metadata, &sent, "managedFields");
+        let owners = sent.as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
+        if let Some(Value::Object(metadata)) = kept.get_mut("metadata") {
+            match owners {
+                Some(owners) => metadata.insert("managedFields".into(), owners),
+                None => metadata.remove("managedFields"),
+            };
         }
         return;
     }
@@ -311,7 +315,9 @@ fn keep_all_but_finalizers(object: &mut Value, current: &Value) {
 }
 
 fn copy(object: &mut Value, current: &Value, field: &str) {
-    if let Value::Object(fields) = object {
+    if let Value::Object(fields) = object
+        && fields.get(field) != current.get(field)
+    {
         match current.get(field) {
             Some(value) => fields.insert(field.into(), value.clone()),
             None => fields.remove(field),

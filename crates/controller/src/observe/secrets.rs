@@ -9,6 +9,7 @@ use kube::{Api, ResourceExt};
 use windlass_api::kind::bootstrap::KubeadmConfig;
 use windlass_api::label;
 use windlass_api::name::{ClusterSecret, Uid};
+use windlass_runtime::trimmed;
 
 use super::{Gaps, Subject};
 use crate::reconcile::context::Context;
@@ -34,8 +35,8 @@ const ALL: [ClusterSecret; 5] = [
 pub(super) async fn find(ctx: &Context, subject: &Subject<'_>, cluster: &Uid, gaps: &mut Gaps) -> Found {
     let api: Api<Secret> = Api::namespaced(ctx.access.client.clone(), subject.namespace.as_str());
     let of_cluster = ListParams::default().labels(&format!("{}={}", label::CLUSTER_NAME, subject.name));
-    let listed = match api.list_metadata(&of_cluster).await {
-        Ok(listed) => listed.items,
+    let listed = match trimmed::list_metadata(&api, &of_cluster).await {
+        Ok(listed) => listed,
         Err(error) => {
             gaps.note(format!("Secrets of {}", subject.key), said(&error));
             return Found::default();
@@ -83,7 +84,7 @@ async fn keepers(
     }
     let api: Api<KubeadmConfig> = Api::namespaced(ctx.access.client.clone(), subject.namespace.as_str());
     let of_cluster = ListParams::default().labels(&format!("{}={}", label::CLUSTER_NAME, subject.name));
-    let configurations = api.list_metadata(&of_cluster).await?.items;
+    let configurations = trimmed::list_metadata(&api, &of_cluster).await?;
     // One that goes takes with it what belongs to nobody else.
     let live = configurations.iter().filter(|configuration| configuration.metadata.deletion_timestamp.is_none());
     keepers.extend(live.filter_map(ResourceExt::uid));

@@ -16,6 +16,7 @@ use windlass_api::name::{AddonName, ClusterSecret, NodeName};
 use windlass_plan::inventory::{AddonObject, AppliedAddons, EtcdMember, Node, Workload, applied};
 use windlass_plan::step::Place;
 use windlass_plan::target::Target;
+use windlass_runtime::trimmed;
 
 use super::management::revision;
 use super::{Gaps, Subject};
@@ -101,8 +102,9 @@ pub(crate) fn member(member: crate::access::Member) -> EtcdMember {
 
 async fn nodes(client: &Client, gaps: &mut Gaps) -> Result<Vec<Node>, String> {
     let api: Api<LiveNode> = Api::all(client.clone());
-    let listed = api.list(&ListParams::default()).await.map_err(|error| format!("list Nodes: {}", said(&error)))?;
-    Ok(listed.items.into_iter().filter_map(|live| node(&live, gaps)).collect())
+    let listed = trimmed::list(&api, &ListParams::default()).await;
+    let listed = listed.map_err(|error| format!("list Nodes: {}", said(&error)))?;
+    Ok(listed.into_iter().filter_map(|live| node(&live, gaps)).collect())
 }
 
 fn node(live: &LiveNode, gaps: &mut Gaps) -> Option<Node> {
@@ -165,8 +167,8 @@ async fn list_addons(
         Err(error) if error.is_no_such_kind() => return Ok(()),
         Err(error) => return Err(error.to_string()),
     };
-    let listed = match api.list(&of_addons).await {
-        Ok(listed) => listed.items,
+    let listed = match trimmed::list(&api, &of_addons).await {
+        Ok(listed) => listed,
         Err(error) if is_not_found(&error) => return Ok(()),
         Err(error) => return Err(format!("list {kind} of {api_version}: {}", said(&error))),
     };
@@ -183,7 +185,6 @@ async fn list_addons(
 fn addon_object(mut live: DynamicObject, api_version: &str, kind: &str) -> Result<(AddonName, AddonObject), String> {
     // Items of a list of a built-in kind do not say what they are.
     live.types = Some(TypeMeta { api_version: api_version.to_owned(), kind: kind.to_owned() });
-    live.metadata.managed_fields = None;
     let labels = live.metadata.labels.clone().unwrap_or_default();
     let addon = label::ADDON.get(&labels).map_err(|error| with_causes(&error))?;
     let addon = addon.ok_or("it lost its label while it was listed")?;

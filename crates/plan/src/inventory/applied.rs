@@ -50,23 +50,25 @@ pub struct AppliedObject {
 impl AppliedObject {
     /// An object of an add-on, which nobody has seen yet.
     pub fn of(addon: &AddonName, object: &Value) -> Self {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).map(str::to_owned);
+        let text = |of: Option<&Value>, field: &str| of?.get(field)?.as_str().map(str::to_owned);
+        let (object, metadata) = (Some(object), object.get("metadata"));
         Self {
             addon: addon.clone(),
-            api_version: text("/apiVersion").unwrap_or_default(),
-            kind: text("/kind").unwrap_or_default(),
-            namespace: text("/metadata/namespace"),
-            name: text("/metadata/name").unwrap_or_default(),
+            api_version: text(object, "apiVersion").unwrap_or_default(),
+            kind: text(object, "kind").unwrap_or_default(),
+            namespace: text(metadata, "namespace"),
+            name: text(metadata, "name").unwrap_or_default(),
             uid: None,
         }
     }
 
     /// Whether it has the kind, namespace and name of an object. Versions of a kind are views of the same objects.
     pub fn is(&self, object: &Value) -> bool {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
-        text("/kind") == Some(self.kind.as_str())
-            && text("/metadata/name") == Some(self.name.as_str())
-            && text("/metadata/namespace") == self.namespace.as_deref()
+        let metadata = object.get("metadata");
+        let text = |field: &str| metadata.and_then(|metadata| metadata.get(field)).and_then(Value::as_str);
+        text("name") == Some(self.name.as_str())
+            && object.get("kind").and_then(Value::as_str) == Some(self.kind.as_str())
+            && text("namespace") == self.namespace.as_deref()
     }
 }
 

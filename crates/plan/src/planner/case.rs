@@ -1,6 +1,7 @@
 //! The question that a plan answers: where the cluster is on which course.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use windlass_api::kind::cluster_update::UpdateEnd;
@@ -27,7 +28,7 @@ pub(crate) struct Case<'a> {
     /// What the cluster was when that update began; `None` while it is being created.
     pub from: Option<UpdateEnd>,
     /// What the update may do in all.
-    pub envelope: Envelope,
+    pub envelope: Arc<Envelope>,
     /// What keeps the whole cluster as it is, packages included.
     pub forbidden: Vec<Blocked>,
     /// What keeps every machine of the cluster as it is, whatever the stage.
@@ -86,7 +87,7 @@ impl<'a> Case<'a> {
             }
             _ => (scope.update, observed::end(target.drive, inventory)),
         };
-        let envelope = Envelope::of(target, from.as_ref());
+        let envelope = Arc::new(Envelope::of(target, from.as_ref()));
         let (forbidden, held) = (Vec::new(), Vec::new());
         let now = *now;
         let mut case = Self { target, inventory, gates, now, course, update, from, envelope, forbidden, held, pending };

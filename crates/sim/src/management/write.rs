@@ -15,6 +15,7 @@ use windlass_api::kind::machine_health::MachineHealthCheck;
 use windlass_api::kind::topology::ClusterClass;
 use windlass_api::kind::wcp::{WCPCluster, WCPMachine};
 use windlass_runtime::cache::Cache;
+use windlass_runtime::trimmed::Trimmed;
 use windlass_runtime::watch::Object;
 
 use super::context::{Caches, Error, Turn, path};
@@ -74,7 +75,7 @@ watched! { without conditions
 pub(super) async fn patch<K: Watched>(turn: &Turn, object: &K, change: Value) -> Result<K, Error> {
     let (api, name, patch) = prepared(turn, object, change);
     let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-    Ok(told(turn, written.map_err(|source| failed("change", object, source))?))
+    Ok(told(turn, written.map_err(|source| failed("change", object, source))?.0))
 }
 
 /// Replaces the status of an object, if the object still is as it was read. Fields that its type does not know stay. One of
@@ -99,7 +100,7 @@ pub(super) async fn conditions<K: Watched>(turn: &Turn, object: &K, conditions: 
 async fn patch_status<K: Watched>(turn: &Turn, object: &K, change: Value) -> Result<K, Error> {
     let (api, name, patch) = prepared(turn, object, change);
     let written = api.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-    Ok(told(turn, written.map_err(|source| failed("change the status of", object, source))?))
+    Ok(told(turn, written.map_err(|source| failed("change the status of", object, source))?.0))
 }
 
 /// Makes an object.
@@ -118,10 +119,10 @@ pub(super) async fn delete_with<K: Watched>(turn: &Turn, object: &K, params: Del
     let preconditions = Preconditions { uid: object.meta().uid.clone(), resource_version: None };
     let params = params.preconditions(preconditions);
     let name = object.meta().name.as_deref().unwrap_or_default();
-    match api(turn, object).delete(name, &params).await {
+    match trimmed(turn, object).delete(name, &params).await {
         // What is held up is answered with the object, what is gone with a status.
         Ok(answer) => {
-            drop(answer.left().map(|held_up| told(turn, held_up)));
+            drop(answer.left().map(|Trimmed(held_up)| told(turn, held_up)));
             Ok(())
         }
         Err(source) => match failed("delete", object, source) {
@@ -151,12 +152,17 @@ pub(super) fn title<K: Resource<DynamicType = ()>>(object: &K) -> String {
     format!("{} {}", K::kind(&()), path(object.meta()))
 }
 
-fn prepared<K: Watched>(turn: &Turn, object: &K, mut patch: Value) -> (Api<K>, String, Value) {
+fn prepared<K: Watched>(turn: &Turn, object: &K, mut patch: Value) -> (Api<Trimmed<K>>, String, Value) {
     patch["metadata"]["resourceVersion"] = json!(object.meta().resource_version);
-    (api(turn, object), object.meta().name.clone().unwrap_or_default(), patch)
+    (trimmed(turn, object), object.meta().name.clone().unwrap_or_default(), patch)
 }
 
 fn api<K: Watched>(turn: &Turn, object: &K) -> Api<K> {
+    Api::namespaced(turn.client.clone(), object.meta().namespace.as_deref().unwrap_or_default())
+}
+
+/// The same for answers without managed fields, which nobody here looks at.
+fn trimmed<K: Watched>(turn: &Turn, object: &K) -> Api<Trimmed<K>> {
     Api::namespaced(turn.client.clone(), object.meta().namespace.as_deref().unwrap_or_default())
 }
 

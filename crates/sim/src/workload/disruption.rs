@@ -61,7 +61,7 @@ pub(super) fn sync(workload: &Workload, view: &mut View) {
     for key in dirty {
         let store = workload.server().store();
         let Some(entry) = store.get(BUDGETS, &key) else { continue };
-        let budget = entry.to_value("", "");
+        let budget = entry.look();
         let here = pods.entry(key.namespace.clone()).or_insert_with(|| all(store, &key.namespace));
         let selected: Vec<Value> = here.iter().filter(|pod| eviction::selects(&budget, pod)).cloned().collect();
         let expected = expected(store, &key.namespace, &selected);

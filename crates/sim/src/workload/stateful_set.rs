@@ -150,7 +150,7 @@ impl Sets<'_> {
     /// The template as it was before the update; as it is where nobody knows any more.
     fn template_before(&self, workload: &Workload) -> Option<Template> {
         let entry = workload.server().store().get(REVISIONS, &Key::new(&self.key.namespace, &self.current))?;
-        let revision = entry.to_value("", "");
+        let revision = entry.look();
         RawValue::from_string(revision["data"]["spec"]["template"].to_string()).ok().map(Template)
     }
 

@@ -200,7 +200,7 @@ impl Workload {
         let all = Range { namespace: None, after: None, limit: 0 };
         let mut restarted = Vec::new();
         for entry in self.0.server.store().list(PODS, all, |entry| !entry.deleting).entries {
-            let object = entry.to_value("", "");
+            let object = entry.look();
             let node = object["spec"]["nodeName"].as_str().unwrap_or_default();
             let name = entry.key.to_string();
             if chosen(&name, node) {

@@ -80,7 +80,7 @@ impl Volumes {
                 self.claims.insert(entry.key.clone(), claim);
             }
             VOLUMES => {
-                let volume = entry.to_value("", "");
+                let volume = entry.look();
                 let claim = &volume["spec"]["claimRef"];
                 let text = |field: &str| claim[field].as_str().unwrap_or_default();
                 if !volume["metadata"]["annotations"][PROVISIONED_BY].is_null() {
@@ -88,7 +88,7 @@ impl Volumes {
                 }
             }
             ATTACHMENTS => {
-                let attachment = entry.to_value("", "");
+                let attachment = entry.look();
                 let text = |value: &Value| value.as_str().unwrap_or_default().into();
                 let goes = attachment["metadata"]["deletionTimestamp"].as_str().and_then(|at| at.parse().ok());
                 let spec = &attachment["spec"];
@@ -190,7 +190,7 @@ fn stays(workload: &Workload, node: &str) -> bool {
 pub(super) fn retry(workload: &Workload, nodes: impl Fn(&str) -> bool) {
     let all = Range { namespace: None, after: None, limit: 0 };
     for entry in workload.server().store().list(ATTACHMENTS, all, |_| true).entries {
-        let attachment = entry.to_value("", "");
+        let attachment = entry.look();
         let is_stuck = !attachment["status"]["detachError"].is_null();
         if is_stuck && nodes(attachment["spec"]["nodeName"].as_str().unwrap_or_default()) {
             workload.change(ATTACHMENTS, &entry.key, |object| {
@@ -212,7 +212,7 @@ fn wanted(volumes: &Volumes) -> BTreeSet<(&str, &str)> {
 fn provision(workload: &Workload, key: &Key) {
     let store = workload.server().store();
     let Some(entry) = store.get(CLAIMS, key).filter(|entry| !entry.deleting) else { return };
-    let claim = entry.to_value("", "");
+    let claim = entry.look();
     let name = format!("pvc-{}", entry.uid);
     let (modes, capacity) = (&claim["spec"]["accessModes"], &claim["spec"]["resources"]["requests"]);
     let volume = json!({

@@ -18,6 +18,7 @@ use windlass_api::name::{MachineName, NameLimit, ObjectName, PoolName, Role};
 use windlass_plan::inventory::{Failing, Leaving, Pool, PoolMachine, PoolMoved, PoolProgress, Template, UpdateRecord};
 use windlass_plan::target::Target;
 use windlass_runtime::key::Key;
+use windlass_runtime::trimmed;
 
 use super::{machine_state, revision, uid};
 use crate::observe::{Gaps, Subject};
@@ -88,7 +89,7 @@ async fn machines(ctx: &Context, subject: &Subject<'_>, deployment: &str, gaps: 
     let api: Api<LiveMachine> = Api::namespaced(ctx.access.client.clone(), subject.namespace.as_str());
     let (cluster, pool) = (label::CLUSTER_NAME.name, label::DEPLOYMENT_NAME.name);
     let of_pool = ListParams::default().labels(&format!("{cluster}={},{pool}={deployment}", subject.name));
-    let listed = api.list(&of_pool).await.map_err(|error| format!("list its Machines: {}", said(&error)));
+    let listed = trimmed::list(&api, &of_pool).await.map_err(|error| format!("list its Machines: {}", said(&error)));
     let listed = gaps.take(&format!("MachineDeployment/{deployment}"), listed);
     let mut machines: Vec<PoolMachine> = listed.into_iter().flatten().filter_map(|live| machine(&live, gaps)).collect();
     machines.sort_by(|one, other| one.name.cmp(&other.name));

@@ -97,7 +97,7 @@ fn reasons(turn: &Turn, deployment: &MachineDeployment, set: &MachineSet) -> Vec
 
 /// The status of a machine that does not yet say whether it is what it should be; `None` if it does.
 fn up_to_date(turn: &Turn, machine: &Machine, reasons: &[String]) -> Option<MachineStatus> {
-    let mut status = machine.status.clone()?;
+    let status = machine.status.as_ref()?;
     let known = condition(&status.conditions, "UpToDate")?;
     let message = reasons.join("\n");
     if (known.status == "True") == reasons.is_empty() && known.message == message {
@@ -108,6 +108,7 @@ fn up_to_date(turn: &Turn, machine: &Machine, reasons: &[String]) -> Option<Mach
     } else {
         Fact::no("UpToDate", "NotUpToDate", message)
     };
+    let mut status = status.clone();
     conditions::set(&mut status.conditions, fact, machine.metadata.generation, &turn.now());
     Some(status)
 }
