@@ -143,6 +143,9 @@ keys! {
     /// may wait for a later one keep their version. Written by `windlass upgrade`, which removes it with the last hop; read by
     /// us.
     ON_THE_WAY_TO: KubernetesVersion = "windlass.dev/on-the-way-to";
+    /// On a Cluster that is to stay paused when we let go of it: its owner had paused it before we held it. Written by our
+    /// admission, and by people who pause a Cluster that we hold; read by us, who then take away our own hold and nothing else.
+    KEEP_PAUSED: Present = "windlass.dev/keep-paused";
     /// On a Secret of a cluster that was lost and made anew: what it was taken from, `Machine/x`. Written by `windlass secrets
     /// recover`; read by people.
     RECOVERED_FROM: String = "windlass.dev/recovered-from";

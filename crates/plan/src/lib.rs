@@ -20,6 +20,7 @@ pub mod diff;
 mod digest;
 pub mod envelope;
 pub mod gate;
+mod gzip;
 pub mod inventory;
 pub mod package;
 pub mod planner;

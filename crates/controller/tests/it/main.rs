@@ -8,5 +8,6 @@ mod execute;
 mod kept;
 mod metrics;
 mod recovery;
+mod releases;
 mod upgrader;
 mod world;

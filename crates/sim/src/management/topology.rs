@@ -12,6 +12,7 @@ mod blueprint;
 mod class;
 mod condition;
 mod desired;
+mod lookup;
 mod name;
 mod patch;
 mod upgrade;
