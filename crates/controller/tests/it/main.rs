@@ -4,6 +4,7 @@
 
 mod admission;
 mod cluster;
+mod cluster_admission;
 mod execute;
 mod kept;
 mod metrics;

@@ -1,4 +1,4 @@
-//! The admission of Windlass as a webhook of a World: the same review in, the same answer out, and no wire between.
+//! The admission of Windlass as webhooks of a World: the same review in, the same answer out, and no wire between.
 
 use std::sync::Arc;
 
@@ -9,10 +9,21 @@ use serde_json::Value;
 use windlass_apiserver::ApiServer;
 use windlass_apiserver::admission::{FailurePolicy, Handler, Rule, Scope, Webhook};
 use windlass_apiserver::selector::label::LabelSelector;
-use windlass_controller::admission::{self, GROUP, NAME, OPERATIONS, RESOURCE, VERSION};
+use windlass_controller::admission::{self, cluster};
+use windlass_plan::resolve::hold::HoldBy;
 use windlass_sim::fault::{Faults, Unasked};
 
+/// What a webhook is asked about, and by which name refusals mention it.
+#[derive(Clone, Copy)]
+enum Of {
+    /// `TanzuKubernetesCluster`s.
+    Clusters,
+    /// Clusters of a class, which are held by this.
+    ClassyClusters(HoldBy),
+}
+
 struct Admission {
+    of: Of,
     client: Client,
     faults: Faults,
 }
@@ -26,34 +37,55 @@ impl Handler for Admission {
                     return Err(why.to_owned());
                 }
             }
-            admission::review(&self.client, review).await
+            match self.of {
+                Of::Clusters => admission::review(&self.client, review).await,
+                Of::ClassyClusters(hold_by) => cluster::review(&self.client, hold_by, review).await,
+            }
         }
         .boxed()
     }
 
     fn concerns(&self, object: Option<&Value>, old: Option<&Value>) -> bool {
-        admission::concerns(object, old)
+        match self.of {
+            Of::Clusters => admission::concerns(object, old),
+            Of::ClassyClusters(_) => cluster::concerns(object, old),
+        }
     }
 }
 
-/// Adds the webhook to a server. It changes nothing but the object, so dry runs ask it too.
-pub(super) fn add(server: &ApiServer, client: Client, faults: Faults) {
-    let texts = |texts: &[&str]| texts.iter().map(|&text| text.to_owned()).collect();
-    let rule = Rule {
-        operations: texts(&OPERATIONS),
-        groups: texts(&[GROUP]),
-        versions: texts(&[VERSION]),
-        resources: texts(&[RESOURCE]),
+/// Adds the webhooks to a server. They change nothing but the object, so dry runs ask them too; and that of clusters of a class is
+/// asked again when another has changed the release.
+pub(super) fn add(server: &ApiServer, classes: Option<HoldBy>, client: &Client, faults: &Faults) {
+    for of in std::iter::once(Of::Clusters).chain(classes.map(Of::ClassyClusters)) {
+        let (name, rule) = match of {
+            Of::Clusters => {
+                use admission::{GROUP, NAME, OPERATIONS, RESOURCE, VERSION};
+                (NAME, rule(&OPERATIONS, [GROUP, VERSION, RESOURCE]))
+            }
+            Of::ClassyClusters(_) => {
+                use cluster::{GROUP, NAME, OPERATIONS, RESOURCE, VERSION};
+                (NAME, rule(&OPERATIONS, [GROUP, VERSION, RESOURCE]))
+            }
+        };
+        server.admission().add_mutating(Webhook {
+            name: name.into(),
+            rules: vec![rule],
+            namespace_selector: LabelSelector::everything(),
+            object_selector: LabelSelector::everything(),
+            failure: FailurePolicy::Fail,
+            reinvoke: matches!(of, Of::ClassyClusters(_)),
+            side_effects: false,
+            handler: Arc::new(Admission { of, client: client.clone(), faults: faults.clone() }),
+        });
+    }
+}
+
+fn rule(operations: &[&str], [group, version, resource]: [&str; 3]) -> Rule {
+    Rule {
+        operations: operations.iter().map(|&text| text.to_owned()).collect(),
+        groups: vec![group.to_owned()],
+        versions: vec![version.to_owned()],
+        resources: vec![resource.to_owned()],
         scope: Scope::Namespaced,
-    };
-    server.admission().add_mutating(Webhook {
-        name: NAME.into(),
-        rules: vec![rule],
-        namespace_selector: LabelSelector::everything(),
-        object_selector: LabelSelector::everything(),
-        failure: FailurePolicy::Fail,
-        reinvoke: false,
-        side_effects: false,
-        handler: Arc::new(Admission { client, faults }),
-    });
+    }
 }
