@@ -14,6 +14,8 @@ words! {
         Invalid,
         /// Somebody said that the release is not to be used any more.
         Deactivated,
+        /// What says which releases this management cluster supports cannot be read.
+        MetadataMalformed,
         /// There is no newer release that the cluster could be updated to.
         AlreadyUpToDate,
         /// The release of a cluster cannot be read.

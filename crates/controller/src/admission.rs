@@ -1,10 +1,12 @@
-//! Admission of `TanzuKubernetesCluster`s: resolves the version that was asked for, and refuses what could never be done.
+//! Admission of `TanzuKubernetesCluster`s: resolves the version that was asked for, and refuses what could never be done. That of
+//! clusters of a class is in [`cluster`].
 //!
 //! It reads and answers, and changes nothing but the object in question: so a dry run is told the truth. It keeps out of the
 //! way of what needs no judging (status, deletion, finalizers), also when what it would have to read is not there.
 
 mod back;
 mod choice;
+pub mod cluster;
 mod lifetime;
 mod warning;
 

@@ -20,6 +20,7 @@ pub mod observe;
 pub mod reconcile;
 pub mod record;
 pub mod recovery;
+pub mod releases;
 pub mod resolve;
 mod said;
 pub mod upgrader;

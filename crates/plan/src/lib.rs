@@ -21,6 +21,7 @@ pub mod diff;
 mod digest;
 pub mod envelope;
 pub mod gate;
+mod gzip;
 pub mod hook;
 pub mod inventory;
 pub mod legacy;

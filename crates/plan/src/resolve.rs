@@ -12,16 +12,24 @@
 //! | [`query`] | which release object fits every part of a cluster |
 //! | [`cluster`] | what is written into a cluster once that is known, and what is left as it is on record |
 //! | [`updates`] | which releases could a cluster be updated to |
-//! | [`compatibility`] | which releases can be used at all, and how that is shown on them |
+//! | [`compatibility`] | which releases can be used at all |
+//! | [`shown`] | what is to be written on releases and images so that they show it |
+//! | [`copy`] | how is a release kept with the cluster that has it |
+//! | [`hold`] | is a cluster held until the packages of its release are in |
+//! | [`admit`] | what becomes of a cluster that somebody writes |
 
+pub mod admit;
 pub mod catalogue;
 pub mod cluster;
 pub mod compatibility;
+pub mod copy;
 mod hint;
+pub mod hold;
 pub mod hops;
 pub mod query;
 mod refusal;
 pub mod selector;
+pub mod shown;
 mod state;
 pub mod updates;
 

@@ -16,9 +16,10 @@ use futures::FutureExt;
 use kube::Client;
 use windlass_controller::access::{Access, KeyMaker, Workloads};
 use windlass_controller::metrics::Metrics;
-use windlass_controller::{bootstrap, reconcile};
+use windlass_controller::{bootstrap, reconcile, releases};
 use windlass_plan::gate::Gates;
 use windlass_plan::render::Defaults;
+use windlass_plan::resolve::hold::HoldBy;
 use windlass_runtime::trace::Trace;
 use windlass_sim::actor::{Actor, Caller, acting};
 use windlass_sim::door::Doors;
@@ -40,6 +41,9 @@ pub struct Settings {
     pub gates: Gates,
     /// What this Windlass decides of machines.
     pub defaults: Defaults,
+    /// How the machines of clusters of a class are kept back until packages are in. Nothing where such clusters are not looked
+    /// after at all: a rehearsal of any other cluster has nothing to do with their controllers, and is not to wait for them.
+    pub classes: Option<HoldBy>,
     /// Where the APIs of workload clusters can be reached.
     pub doors: Arc<dyn Doors>,
     /// Makes certificates and keys of new clusters.
@@ -58,6 +62,7 @@ impl Settings {
         Self {
             gates: Gates::all(),
             defaults: Defaults::default(),
+            classes: None,
             doors: Arc::new(NoDoors),
             keys: Arc::new(StandInKeys::new(world.settings().seed)),
             crashes: Crashes::none().or_of(&world.settings().faults),
@@ -77,13 +82,13 @@ pub struct Assembly {
 }
 
 impl Assembly {
-    /// Puts Windlass on a World that has none yet: its webhook is added here, and once.
+    /// Puts Windlass on a World that has none yet: its webhooks are added here, and once.
     pub fn new(world: World, settings: Settings) -> Self {
         settings.crashes.timed_by(&world.settings().clock);
         let assembly = Self { world, settings, traffic: Traffic::default(), metrics: None };
         let process = Crashes::none().process(Caller::Controllers);
         let faults = assembly.world.faults().clone();
-        webhook::add(assembly.world.management(), &assembly.client(&process), &faults);
+        webhook::add(assembly.world.management(), assembly.settings.classes, &assembly.client(&process), &faults);
         assembly
     }
 
@@ -135,7 +140,7 @@ impl Assembly {
     async fn run_split(&self, split: &Split, stop: impl Future<Output = ()> + Clone) {
         let say = |text: &str| self.world.faults().say_split(split, text);
         let process = self.settings.crashes.process(Caller::Controllers);
-        let mut old = pin!(self.run_once(&process, stop.clone()));
+        let mut old = pin!(self.run_process(&process, stop.clone()));
         tokio::select! {
             biased;
             () = &mut old => return,
@@ -161,12 +166,6 @@ impl Assembly {
         new.await;
     }
 
-    /// Runs the controllers of one process.
-    async fn run_once(&self, process: &Process, stop: impl Future<Output = ()> + Clone) {
-        let access = self.access(process);
-        tokio::join!(reconcile::run(access.clone(), stop.clone()), bootstrap::run(access, stop));
-    }
-
     /// Runs the controllers, and starts them again when they have crashed.
     async fn keep_running(&self, stop: impl Future<Output = ()> + Clone) {
         loop {
@@ -175,13 +174,26 @@ impl Assembly {
             tokio::select! {
                 biased;
                 cause = process.died() => self.say_crash(Caller::Controllers, &cause),
-                () = self.run_once(&process, stop.clone()) => return,
+                () = self.run_process(&process, stop.clone()) => return,
             }
             let mut stopped = pin!(stop.clone());
             tokio::select! {
                 biased;
                 () = &mut stopped => return,
                 () = tokio::time::sleep(RESTART) => {}
+            }
+        }
+    }
+
+    /// All controllers of one process.
+    async fn run_process(&self, process: &Process, stop: impl Future<Output = ()> + Clone) {
+        let access = self.access(process);
+        match self.settings.classes {
+            None => reconcile::run(access, stop).await,
+            Some(_) => {
+                let (releases, bootstrap) =
+                    (releases::run(access.clone(), stop.clone()), bootstrap::run(access.clone(), stop.clone()));
+                tokio::join!(reconcile::run(access, stop), releases, bootstrap);
             }
         }
     }

@@ -8,16 +8,17 @@ pub mod definition;
 
 use std::sync::LazyLock;
 
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, DynamicObject, Patch, PatchParams, PostParams};
-use kube::core::ApiResource;
+use kube::core::{ApiResource, GroupVersionKind};
 use kube::{Client, Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use windlass_api::kind::definition::ours;
 use windlass_api::kind::package_values::{AntreaConfig, KappControllerConfig, VSphereCPIConfig, VSphereCSIConfig};
 use windlass_api::kind::packaging::{Package, PackageMetadata};
 use windlass_api::kind::release::{ClusterBootstrapTemplate, OSImage, TanzuKubernetesRelease};
+use windlass_api::kind::topology::ClusterClass;
 use windlass_api::kind::virtual_machine::{VirtualMachineClass, VirtualMachineImage};
 
 use crate::world::Error;
@@ -27,6 +28,7 @@ const STORAGE_CLASSES: &str = include_str!("../catalogue/storage-classes.yaml");
 const CLASSES: &str = include_str!("../catalogue/classes.yaml");
 const IMAGES: &str = include_str!("../catalogue/images.yaml");
 const RELEASES: &str = include_str!("../catalogue/releases.yaml");
+const CLUSTER_CLASS: &str = include_str!("../catalogue/cluster-class.yaml");
 
 /// The objects of the releases that are objects of their own. They are read once: every World has them, and the registry of
 /// packages is asked for them often.
@@ -54,7 +56,24 @@ pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
     for image in with_addons()? {
         create(&images, &image).await?;
     }
-    furnish_releases(client).await
+    furnish_releases(client).await?;
+    furnish_class(client).await
+}
+
+/// Puts the class in that clusters of those releases are made by.
+async fn furnish_class(client: &Client) -> Result<(), Error> {
+    for object in read::<DynamicObject>(CLUSTER_CLASS)? {
+        let Some(types) = &object.types else { continue };
+        let Ok(kind) = GroupVersionKind::try_from(types) else { continue };
+        // The plural of a class is not that of other words.
+        let kind = match types.kind.as_str() {
+            "ClusterClass" => ApiResource::erase::<ClusterClass>(&()),
+            _ => ApiResource::from_gvk(&kind),
+        };
+        let namespace = object.namespace().unwrap_or_default();
+        create(&Api::namespaced_with(client.clone(), &namespace, &kind), &object).await?;
+    }
+    Ok(())
 }
 
 /// Puts the releases in that are objects of their own, with all that belongs to them.
@@ -70,6 +89,7 @@ async fn furnish_releases(client: &Client) -> Result<(), Error> {
         ApiResource::erase::<VSphereCSIConfig>(&()),
         ApiResource::erase::<KappControllerConfig>(&()),
         ApiResource::erase::<Secret>(&()),
+        ApiResource::erase::<ConfigMap>(&()),
     ];
     for object in of_releases()? {
         let named = object.types.as_ref().map(|types| types.kind.as_str());

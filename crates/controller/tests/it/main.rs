@@ -4,9 +4,11 @@
 
 mod admission;
 mod cluster;
+mod cluster_admission;
 mod execute;
 mod kept;
 mod metrics;
 mod recovery;
+mod releases;
 mod upgrader;
 mod world;

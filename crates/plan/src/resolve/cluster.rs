@@ -69,16 +69,13 @@ pub struct ResolvedPart {
 }
 
 impl Asked {
-    /// Reads what a cluster asks for. `None` if there is nothing to resolve: it has no topology, is held or on its way out,
-    /// or neither it nor its class has asked for it.
+    /// Reads what a cluster asks for. `None` if there is nothing to resolve: it has no topology, or neither it nor its class has
+    /// asked for it.
     pub fn read(cluster: &Cluster, class: &ClusterClass) -> Result<Option<Self>, Malformed> {
-        let held = cluster.spec.paused == Some(true) || cluster.metadata.deletion_timestamp.is_some();
-        let Some(topology) = cluster.spec.topology.as_ref().filter(|_| !held) else { return Ok(None) };
-        let annotated = |annotations: &Option<BTreeMap<String, String>>| {
-            annotations.as_ref().and_then(|annotations| annotations.get(annotation::RESOLVE_RELEASE.name).cloned())
-        };
-        let own = annotated(&cluster.metadata.annotations);
-        let Some(releases) = own.or_else(|| annotated(&class.metadata.annotations)) else { return Ok(None) };
+        let Some(topology) = cluster.spec.topology.as_ref() else { return Ok(None) };
+        let own = wanted_releases(cluster.metadata.annotations.as_ref());
+        let releases = own.or_else(|| wanted_releases(class.metadata.annotations.as_ref()));
+        let Some(releases) = releases.map(str::to_owned) else { return Ok(None) };
         let subject = Subject { kind: "Cluster", name: cluster.metadata.name.as_deref().unwrap_or_default() };
         let current = cluster.metadata.labels.as_ref().and_then(|labels| labels.get(label::RELEASE.name));
         let current = current.map(|text| subject.name(&format!("metadata.labels[{}]", label::RELEASE), text));
@@ -93,6 +90,16 @@ impl Asked {
             pools: pools(subject, topology, class)?,
             image_repository: repository(topology),
         }))
+    }
+
+    /// Every part of it, as a query about releases of this version.
+    pub fn whole(&self, version: &VersionPrefix) -> Query {
+        let pools = self.pools.iter().map(|(name, pool)| (name.clone(), self.query(pool, version)));
+        Query {
+            control_plane: Some(self.query(&self.control_plane, version)),
+            pools: pools.collect(),
+            in_use: self.current.clone(),
+        }
     }
 
     /// What a part has on record, if that is still what is asked for.
@@ -158,6 +165,11 @@ pub fn resolve(asked: &Asked, catalogue: &Catalogue) -> Result<Resolved, Unresol
         parts.insert(part.clone(), ResolvedPart { os_image: image.name.clone(), data });
     }
     Ok(Resolved { release, kubernetes, parts })
+}
+
+/// Which releases clusters may have, by the annotations of a cluster or of its class. Nothing is resolved where neither says.
+pub fn wanted_releases(annotations: Option<&BTreeMap<String, String>>) -> Option<&str> {
+    annotations?.get(annotation::RESOLVE_RELEASE.name).map(String::as_str)
 }
 
 /// The version that is the name of a release.

@@ -124,13 +124,20 @@ pub struct Standing {
     pub labels: BTreeMap<String, Option<String>>,
 }
 
-/// How a release stands, among the images that there are.
-pub fn standing(release: &TanzuKubernetesRelease, images: &[OSImage], compatible: &Compatible) -> Standing {
+/// How a release stands, among the images that there are. Where it cannot be read what is compatible, a release stays what it
+/// was: one that clusters are made of must not look incompatible because of a typing error.
+pub fn standing(
+    release: &TanzuKubernetesRelease,
+    images: &[OSImage],
+    compatible: Result<&Compatible, &Malformed>,
+) -> Standing {
     let version: Option<KubernetesVersion> = release.spec.version.parse().ok();
-    let is_compatible = version.as_ref().is_some_and(|version| compatible.contains(version));
     let faults = faults(release, images);
     let labels = release.metadata.labels.clone().unwrap_or_default();
-    let deactivated = label::DEACTIVATED.is_in(&labels);
+    let is_compatible = match compatible {
+        Ok(compatible) => version.as_ref().is_some_and(|version| compatible.contains(version)),
+        Err(_) => !label::INCOMPATIBLE.is_in(&labels),
+    };
 
     let mut wanted: BTreeMap<String, Option<String>> = BTreeMap::new();
     if let Some(version) = &version {
@@ -149,13 +156,22 @@ pub fn standing(release: &TanzuKubernetesRelease, images: &[OSImage], compatible
     // In the order in which they explain why a release cannot be used.
     let trouble = [
         (!is_compatible, Reason::Incompatible, incompatible.clone()),
-        (deactivated, Reason::Deactivated, "somebody has taken it out of use".to_owned()),
+        (label::DEACTIVATED.is_in(&labels), Reason::Deactivated, "somebody has taken it out of use".to_owned()),
         (!faults.is_empty(), Reason::Invalid, invalid.clone()),
     ];
     let trouble = trouble.into_iter().find(|(holds, ..)| *holds).map(|(_, reason, message)| (reason, message));
+    let compatible = match compatible {
+        Ok(_) => fact(ConditionType::Compatible, (!is_compatible).then_some((Reason::Incompatible, incompatible))),
+        Err(malformed) => Fact {
+            type_: ConditionType::Compatible,
+            status: ConditionStatus::Unknown,
+            reason: Some(Reason::MetadataMalformed),
+            message: malformed.to_string(),
+        },
+    };
     Standing {
         conditions: [
-            fact(ConditionType::Compatible, (!is_compatible).then_some((Reason::Incompatible, incompatible))),
+            compatible,
             fact(ConditionType::Valid, (!faults.is_empty()).then_some((Reason::Invalid, invalid))),
             fact(ConditionType::Ready, trouble),
         ],

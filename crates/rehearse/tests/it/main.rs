@@ -5,6 +5,7 @@
 mod aborts;
 mod addons;
 mod certificates;
+mod classes;
 mod consent;
 mod faults;
 mod gates;

@@ -13,6 +13,7 @@ mod class;
 mod condition;
 mod desired;
 mod hook;
+mod lookup;
 mod name;
 mod patch;
 mod upgrade;

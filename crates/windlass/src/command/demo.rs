@@ -13,6 +13,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use windlass_plan::render::Defaults;
+use windlass_plan::resolve::hold::HoldBy;
 use windlass_sim::fault::Scenario;
 use windlass_sim::timeline::{Recorder, Timeline};
 
@@ -147,6 +148,7 @@ impl Scene {
             speed,
             scenario: Scenario::default(),
             defaults: Defaults::default(),
+            hold_by: HoldBy::default(),
             recorder: recorder.clone(),
             metrics: Arc::default(),
         };

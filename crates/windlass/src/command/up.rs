@@ -18,6 +18,7 @@ use tokio::sync::oneshot;
 use windlass_apiserver::listen::{self, kubeconfig};
 use windlass_controller::metrics::Metrics;
 use windlass_plan::render::Defaults;
+use windlass_plan::resolve::hold::HoldBy;
 use windlass_sim::timeline::Recorder;
 use windlass_sim::world as sim;
 
@@ -61,6 +62,9 @@ pub struct Up {
     /// Serve metrics for Prometheus, on an address of this machine only; a free port without one
     #[arg(long, value_name = "ADDR", num_args = 0..=1, default_missing_value = "127.0.0.1:0")]
     metrics: Option<SocketAddr>,
+    /// How the machines of clusters of a class are kept back until the packages of a new release are in: pause, or hooks
+    #[arg(long, value_name = "HOW", default_value = "pause")]
+    hold: HoldBy,
     /// Have nodes register with this, as another version of Windlass may decide: imagePullPolicy=Always. May be given several
     /// times. Machines that were made without it are replaced when somebody agrees
     #[arg(long, value_name = "FIELD=VALUE", value_parser = registration)]
@@ -104,6 +108,7 @@ impl Up {
             speed: self.speed,
             scenario,
             defaults: Defaults { node_registration: self.node_registration.into_iter().collect() },
+            hold_by: self.hold,
             recorder: Recorder::remembering(EVENTS_MAX),
             metrics: Arc::clone(&counters),
         })

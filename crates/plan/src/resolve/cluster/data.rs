@@ -55,6 +55,11 @@ impl ReleaseData {
         self.entries.iter().find(|entry| entry.release == *release)
     }
 
+    /// The entry of a version of Kubernetes.
+    pub fn at(&self, kubernetes: &KubernetesVersion) -> Option<&Entry> {
+        self.entries.iter().find(|entry| entry.kubernetes == *kubernetes)
+    }
+
     /// The value of the variable, as it was read.
     pub fn written(&self) -> Map<String, Value> {
         self.written.clone()

@@ -169,7 +169,6 @@ fn nothing_is_resolved_that_nobody_asked_for() {
     };
     assert!(read(|_| {}).is_some());
     assert_eq!(read(|cluster| cluster.metadata.annotations = None), None);
-    assert_eq!(read(|cluster| cluster.spec.paused = Some(true)), None);
     assert_eq!(read(|cluster| cluster.spec.topology = None), None);
 }
 

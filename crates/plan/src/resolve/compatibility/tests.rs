@@ -64,7 +64,7 @@ fn check_standing(change: fn(&mut TanzuKubernetesRelease), conditions: [&str; 3]
     let (mut release, images) = release("v1.24.9+vmware.1-tkg.1", &[], &["ubuntu"]);
     release.spec.kubernetes.version = "v1.24.9+vmware.1-tkg.1".to_owned();
     change(&mut release);
-    let standing = standing(&release, &images, &read(Some("v2.1.0"), &[]));
+    let standing = standing(&release, &images, Ok(&read(Some("v2.1.0"), &[])));
     let shown = standing.conditions.map(|fact| {
         let reason = fact.reason.map(|reason| format!(" {reason}")).unwrap_or_default();
         format!("{}={}{reason}", fact.type_, fact.status)
@@ -112,15 +112,29 @@ fn conditions_and_labels_follow_from_what_is_compatible_and_from_faults() {
 #[test]
 fn a_label_that_does_not_hold_any_more_is_taken_away() {
     let (release, images) = release("v1.24.9+vmware.1-tkg.1", &["incompatible", "invalid"], &[]);
-    let labels = standing(&release, &images, &read(Some("v2.1.0"), &[])).labels;
+    let labels = standing(&release, &images, Ok(&read(Some("v2.1.0"), &[]))).labels;
     assert_eq!((&labels["incompatible"], &labels["invalid"]), (&None, &None));
     assert_eq!(labels["v1.24.9---vmware"], Some(String::new()));
 }
 
 #[test]
+fn a_release_stays_what_it_was_while_it_cannot_be_read_what_is_compatible() {
+    let malformed = Compatible::read(None, Some(metadata("][")), &[]).unwrap_err();
+    for (before, ready) in [(&[][..], ConditionStatus::True), (&["incompatible"], ConditionStatus::False)] {
+        let (release, images) = release("v1.24.9+vmware.1-tkg.1", before, &[]);
+        let standing = standing(&release, &images, Err(&malformed));
+        assert_eq!(standing.labels["incompatible"].is_some(), !before.is_empty());
+        let [compatible, _, is_ready] = standing.conditions;
+        assert_eq!((compatible.status, is_ready.status), (ConditionStatus::Unknown, ready));
+        assert_eq!(compatible.reason, Some(Reason::MetadataMalformed));
+        assert!(compatible.message.starts_with("ConfigMap/bom-metadata: "), "{}", compatible.message);
+    }
+}
+
+#[test]
 fn what_is_shown_on_a_release_is_what_resolution_goes_by() {
     let (mut release, images) = release("v1.24.11+vmware.1-tkg.1", &[], &["ubuntu"]);
-    let shown = standing(&release, &images, &read(Some("v2.1.0"), &[])).labels;
+    let shown = standing(&release, &images, Ok(&read(Some("v2.1.0"), &[]))).labels;
     release.metadata.labels = Some(shown.into_iter().filter_map(|(key, value)| Some((key, value?))).collect());
     let refusal = resolve(&query("v1.24", "", &[]), &Catalogue::read(&[release], &images)).unwrap_err();
     let WhyNot::NoRelease { near, .. } = refusal.parts.values().next().unwrap() else { panic!("{refusal}") };

@@ -1,15 +1,15 @@
 //! The patches of a class: what its templates are changed by for one cluster.
 //!
-//! Values come from variables. What has to be worked out by a Go template, or by somebody outside of Cluster API, is refused by
-//! the name of the patch: to guess at it would make another cluster than the real one.
+//! Values come from variables, also by way of a look-up. What else has to be worked out by a Go template, or by somebody outside of
+//! Cluster API, is refused by the name of the patch: to guess at it would make another cluster than the real one.
 
 use serde_json::{Map, Value, json};
 use windlass_api::kind::topology::{ClassPatch, JsonPatch, PatchSelector};
 use windlass_apiserver::patch::json as json_patch;
 
-use super::Refusal;
 use super::blueprint::Template;
 use super::variable::Values;
+use super::{Refusal, lookup};
 
 /// From where a class refers to a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,6 +121,11 @@ fn operation(patch: &ClassPatch, change: &JsonPatch, values: &Values) -> Result<
         }
         (None, None) => {
             let text = from.and_then(|from| from.template.as_deref()).unwrap_or_default();
+            if let Some(found) = lookup::value(text, values) {
+                let found = found.map_err(|Refusal(why)| Refusal(format!("patch \"{name}\": {why}")))?;
+                operation.insert("value".to_owned(), found);
+                return Ok(Value::Object(operation));
+            }
             let text = literal(patch, &format!("valueFrom.template of {}", change.path), text)?;
             let value = serde_saphyr::from_str::<Value>(text);
             Some(value.map_err(|error| Refusal(format!("patch \"{name}\": read {text:?} as YAML: {error}")))?)

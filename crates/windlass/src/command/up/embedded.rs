@@ -13,6 +13,7 @@ use windlass_apiserver::listen::tls::Authority;
 use windlass_apiserver::listen::{Dated, Limits, Listener, serve};
 use windlass_controller::metrics::Metrics;
 use windlass_plan::render::Defaults;
+use windlass_plan::resolve::hold::HoldBy;
 use windlass_sim::fault::Scenario;
 use windlass_sim::timeline::Recorder;
 
@@ -42,6 +43,8 @@ pub struct Settings<'a> {
     pub scenario: Scenario,
     /// What its Windlass decides by itself.
     pub defaults: Defaults,
+    /// How its Windlass keeps machines back until packages are in.
+    pub hold_by: HoldBy,
     /// Who remembers what happens in it.
     pub recorder: Recorder,
     /// Where its controllers count.
@@ -53,9 +56,9 @@ impl Embedded {
     pub async fn start(settings: Settings<'_>) -> Result<Self, Error> {
         let authorities = Authorities::default();
         let doors = Listening::new(Handle::current(), authorities.clone());
-        let Settings { port, kubeconfig: path, speed, scenario, defaults, recorder, metrics } = settings;
+        let Settings { port, kubeconfig: path, speed, scenario, defaults, hold_by, recorder, metrics } = settings;
         // It furnishes itself while the keys are made.
-        let ours = Ours { defaults, metrics };
+        let ours = Ours { defaults, hold_by, metrics };
         let mut world = Running::start(speed, scenario, recorder, ours, (doors, authorities)).map_err(Error::Thread)?;
         let authority = Authority::new(wall_now())?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));

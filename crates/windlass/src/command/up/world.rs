@@ -10,6 +10,7 @@ use windlass_apiserver::ApiServer;
 use windlass_controller::metrics::Metrics;
 use windlass_plan::gate::Gates;
 use windlass_plan::render::Defaults;
+use windlass_plan::resolve::hold::HoldBy;
 use windlass_rehearse::assembly::{self, Assembly};
 use windlass_rehearse::crash::Crashes;
 use windlass_runtime::chance::Seed;
@@ -27,6 +28,8 @@ use super::wall_now;
 pub struct Ours {
     /// What it decides by itself.
     pub defaults: Defaults,
+    /// How it keeps machines back until packages are in.
+    pub hold_by: HoldBy,
     /// Where it counts.
     pub metrics: Arc<Metrics>,
 }
@@ -97,6 +100,7 @@ async fn live(
     let settings = assembly::Settings {
         gates: Gates::all(),
         defaults: ours.defaults,
+        classes: Some(ours.hold_by),
         doors: Arc::new(doors),
         keys: Arc::new(keys),
         crashes,

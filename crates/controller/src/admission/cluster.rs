@@ -1,0 +1,164 @@
+//! Admission of clusters of a class: resolves the release that was asked for, by version or by label, and holds the cluster until
+//! the packages of a new one are in.
+//!
+//! What becomes of a cluster is decided in [`windlass_plan::resolve::admit`]; here is read what that needs. As for the other
+//! clusters: nothing but the object in question is changed, so a dry run is told the truth, and who only lets an object go or
+//! changes what is none of our business is not asked.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::api::{DynamicObject, GroupVersionKind, ListParams};
+use kube::core::ApiResource;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use windlass_api::kind::cluster_api::Cluster;
+use windlass_api::kind::release::{OSImage, TanzuKubernetesRelease};
+use windlass_api::kind::topology::ClusterClass;
+use windlass_api::version::KubernetesVersion;
+use windlass_api::{annotation, label};
+use windlass_plan::resolve::admit::{self, Request, admit, class_of};
+use windlass_plan::resolve::hold::{Held, HoldBy};
+
+use super::choice::Unknown;
+use super::{API_VERSION, KIND};
+
+/// The name by which refusals mention this webhook.
+pub const NAME: &str = "releases.clusters.windlass.dev";
+/// The group of the objects that it is to be asked about.
+pub const GROUP: &str = "cluster.x-k8s.io";
+/// The version of them.
+pub const VERSION: &str = "v1beta2";
+/// The resource of them. Subresources need not be asked about.
+pub const RESOURCE: &str = "clusters";
+/// What is done to them.
+pub const OPERATIONS: [&str; 2] = ["CREATE", "UPDATE"];
+
+/// The annotations that say something about a release or a hold.
+const ANNOTATIONS: [&str; 3] =
+    [annotation::RESOLVE_RELEASE.name, annotation::HELD_FOR_RELEASE.name, annotation::KEEP_PAUSED.name];
+
+/// The fields that are changed, each as a whole.
+const CHANGED: [&str; 4] = ["/metadata/labels", "/metadata/annotations", "/spec/paused", "/spec/topology"];
+
+/// Whether a write changes anything that needs judging; the match condition of the webhook.
+pub fn concerns(object: Option<&Value>, old: Option<&Value>) -> bool {
+    let Some(object) = object else { return false };
+    let deleting = !object["metadata"]["deletionTimestamp"].is_null();
+    if deleting || object["spec"]["topology"].is_null() {
+        return false;
+    }
+    let Some(old) = old else { return true };
+    let annotated = |key: &&str| object["metadata"]["annotations"][*key] != old["metadata"]["annotations"][*key];
+    let release = |object: &Value| object["metadata"]["labels"][label::RELEASE.name].clone();
+    object["spec"] != old["spec"] || release(object) != release(old) || ANNOTATIONS.iter().any(annotated)
+}
+
+/// Answers an `AdmissionReview` of a mutating webhook. An error means that no answer is to be had.
+pub async fn review(client: &Client, hold_by: HoldBy, review: Value) -> Result<Value, String> {
+    let request = &review["request"];
+    let Some(uid) = request["uid"].as_str() else { return Err(format!("not a {KIND}: it has no request.uid")) };
+    let mut response = json!({"uid": uid, "allowed": true});
+    if let Some((cluster, before)) = subject(request) {
+        let judged = judge(client, hold_by, request, &cluster, before.as_ref()).await;
+        match judged.map_err(|error| error.to_string())? {
+            Err(why) => {
+                response["allowed"] = json!(false);
+                response["status"] = json!({"code": 422, "reason": "Invalid", "message": why});
+            }
+            Ok((patch, warnings)) => {
+                if !warnings.is_empty() {
+                    response["warnings"] = json!(warnings);
+                }
+                if !patch.is_empty() {
+                    response["patchType"] = json!("JSONPatch");
+                    response["patch"] = json!(STANDARD.encode(json!(patch).to_string()));
+                }
+            }
+        }
+    }
+    Ok(json!({"apiVersion": API_VERSION, "kind": KIND, "response": response}))
+}
+
+/// The cluster to judge, and what it was before; `None` if there is nothing to judge.
+fn subject(request: &Value) -> Option<(Cluster, Option<Cluster>)> {
+    let operation = request["operation"].as_str().unwrap_or_default();
+    let whole = request["subResource"].as_str().unwrap_or_default().is_empty();
+    if !whole || !OPERATIONS.contains(&operation) || request["resource"]["resource"] != RESOURCE {
+        return None;
+    }
+    // What cannot be read is refused by the schema, in words that fit better than ours.
+    let cluster: Cluster = serde_json::from_value(request["object"].clone()).ok()?;
+    let before: Option<Cluster> = serde_json::from_value(request["oldObject"].clone()).ok()?;
+    admit::concerns(&cluster).then_some((cluster, before))
+}
+
+/// The patch and the warnings; or why it may not be written.
+type Judged = Result<(Vec<Value>, Vec<String>), String>;
+
+async fn judge(
+    client: &Client,
+    hold_by: HoldBy,
+    request: &Value,
+    cluster: &Cluster,
+    before: Option<&Cluster>,
+) -> Result<Judged, Unknown> {
+    let class = class(client, cluster, request).await?;
+    let releases: Vec<TanzuKubernetesRelease> = all(client, "TanzuKubernetesReleases").await?;
+    let os_images: Vec<OSImage> = all(client, "OSImages").await?;
+    let control_plane = match before.filter(|before| Held::of(before).hold.is_some()) {
+        Some(before) => control_plane(client, before).await?,
+        None => None,
+    };
+    let admitted = admit(&Request {
+        cluster,
+        before,
+        class: class.as_ref(),
+        releases: &releases,
+        os_images: &os_images,
+        control_plane: control_plane.as_ref(),
+        hold_by,
+    });
+    Ok(admitted.map_err(|refused| refused.to_string()).map(|admitted| {
+        let object = &request["object"];
+        let mut written = object.clone();
+        admitted.write(&mut written);
+        (patch(object, &written), admitted.warnings)
+    }))
+}
+
+/// The changes from one object to another.
+fn patch(object: &Value, written: &Value) -> Vec<Value> {
+    let changed = CHANGED.iter().filter(|path| object.pointer(path) != written.pointer(path));
+    // `add` also replaces what is there. Nothing of these is ever taken away as a whole.
+    changed.map(|path| json!({"op": "add", "path": path, "value": written.pointer(path)})).collect()
+}
+
+/// The class of a cluster, if it is there.
+async fn class(client: &Client, cluster: &Cluster, request: &Value) -> Result<Option<ClusterClass>, Unknown> {
+    let Some((namespace, name)) = class_of(cluster).filter(|(_, name)| !name.is_empty()) else { return Ok(None) };
+    // An object that is being made may not have been told yet which namespace it is in.
+    let of_request = request["namespace"].as_str().unwrap_or_default();
+    let namespace = if namespace.is_empty() { of_request } else { namespace.as_str() };
+    let api: Api<ClusterClass> = Api::namespaced(client.clone(), namespace);
+    api.get_opt(&name).await.map_err(|source| Unknown::new("ClusterClasses", source))
+}
+
+/// The version that the control plane of a cluster is told to have.
+async fn control_plane(client: &Client, cluster: &Cluster) -> Result<Option<KubernetesVersion>, Unknown> {
+    let Some(reference) = &cluster.spec.control_plane_ref else { return Ok(None) };
+    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(&reference.api_group, VERSION, &reference.kind));
+    let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
+    let found = api.get_opt(&reference.name).await.map_err(|source| Unknown::new("control planes", source))?;
+    // One that says nothing that can be read is at no version that we could go back to.
+    Ok(found.and_then(|found| found.data["spec"]["version"].as_str().and_then(|version| version.parse().ok())))
+}
+
+async fn all<K>(client: &Client, what: &'static str) -> Result<Vec<K>, Unknown>
+where
+    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let listed = Api::<K>::all(client.clone()).list(&ListParams::default()).await;
+    listed.map(|listed| listed.items).map_err(|source| Unknown::new(what, source))
+}
