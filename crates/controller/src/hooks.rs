@@ -6,21 +6,47 @@
 //!
 //! A question comes as bytes and a path, whichever way it came: in a World through the process, on a cluster over HTTPS.
 
-use kube::api::ListParams;
+use kube::api::{ListParams, PostParams};
 use kube::{Api, Client};
 use windlass_api::hook::{API_VERSION, Answer, HookName, Question, discovery_path};
-use windlass_api::kind::extension::{ExtensionHandler, Hook};
+use windlass_api::kind::extension::{
+    ExtensionClient, ExtensionConfig, ExtensionConfigSpec, ExtensionHandler, ExtensionService, Hook,
+};
 use windlass_api::kind::release::{ClusterBootstrap, TanzuKubernetesRelease};
 use windlass_api::version::KubernetesVersion;
 use windlass_plan::hook::{answer, release, upgrade_plan};
 
-use crate::said::said;
+use crate::said::{is_already_exists, said};
 
 /// How long we may take to answer, in seconds.
 const TIMEOUT_SECONDS: u32 = 10;
 
 /// No question is longer: a Cluster is at most as large as an object may be.
 pub const BODY_MAX: usize = 4 * 1024 * 1024;
+
+/// The name of our `ExtensionConfig`.
+const CONFIG: &str = "windlass";
+/// The Service at which we listen, and its namespace.
+const SERVICE: [&str; 2] = ["windlass-ext", "windlass-system"];
+
+/// Where Cluster API finds us inside of a management cluster.
+pub fn address() -> String {
+    let [name, namespace] = SERVICE;
+    format!("https://{name}.{namespace}.svc:443")
+}
+
+/// Tells Cluster API to ask us, unless somebody has told it before: what is there is left as it is.
+pub async fn register(client: &Client) -> Result<(), kube::Error> {
+    let [name, namespace] = SERVICE.map(str::to_owned);
+    let service = ExtensionService { namespace, name, port: None, path: None };
+    let client_config = ExtensionClient { service: Some(service), ..ExtensionClient::default() };
+    let config = ExtensionConfig::new(CONFIG, ExtensionConfigSpec { client_config, ..ExtensionConfigSpec::default() });
+    match Api::all(client.clone()).create(&PostParams::default(), &config).await {
+        Ok(_) => Ok(()),
+        Err(error) if is_already_exists(&error) => Ok(()),
+        Err(error) => Err(error),
+    }
+}
 
 /// Answers what Cluster API asks.
 #[derive(Clone)]

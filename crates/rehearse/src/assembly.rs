@@ -16,7 +16,7 @@ use futures::FutureExt;
 use kube::Client;
 use windlass_controller::access::{Access, KeyMaker, Workloads};
 use windlass_controller::metrics::Metrics;
-use windlass_controller::{bootstrap, reconcile, releases};
+use windlass_controller::{bootstrap, hooks, reconcile, releases};
 use windlass_plan::gate::Gates;
 use windlass_plan::render::Defaults;
 use windlass_plan::resolve::hold::HoldBy;
@@ -188,6 +188,11 @@ impl Assembly {
     /// All controllers of one process.
     async fn run_process(&self, process: &Process, stop: impl Future<Output = ()> + Clone) {
         let access = self.access(process);
+        if self.settings.classes == Some(HoldBy::Hooks)
+            && let Err(error) = hooks::register(&access.client).await
+        {
+            tracing::warn!(%error, "Cluster API was not told to ask us");
+        }
         match self.settings.classes {
             None => reconcile::run(access, stop).await,
             Some(_) => {

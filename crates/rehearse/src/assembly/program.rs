@@ -5,13 +5,15 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tracing::instrument::WithSubscriber;
+use windlass_controller::hooks::{self, Hooks};
 use windlass_controller::upgrader::{self, Command, UpgraderAccess};
 use windlass_sim::actor::{Actor, Caller, acting};
-use windlass_sim::program::{Container, Exit, Programs};
+use windlass_sim::fault::Unasked;
+use windlass_sim::program::{Container, Exit, Programs, Reply, Unheard};
 
 use super::Assembly;
 use super::voice::Voice;
-use crate::crash::Process;
+use crate::crash::{Crashes, Process};
 
 /// The words that a container begins with which replaces a control plane, or gives that up.
 const UPGRADER: [&str; 2] = ["windlass", "control-plane"];
@@ -73,5 +75,26 @@ impl Programs for Upgraders {
             exit
         };
         acting(Actor::Upgrader, runs.with_subscriber(Voice::new(container.log))).boxed()
+    }
+
+    /// The one server that there is answers what Cluster API asks. It fails when the webhook does: both are the same process.
+    fn post(&self, url: String, body: Vec<u8>) -> BoxFuture<'static, Result<Reply, Unheard>> {
+        let faults = self.assembly.world.faults().clone();
+        let hooks = Hooks::new(self.assembly.client(&Crashes::none().process(Caller::Controllers)));
+        async move {
+            let Some(path) = url.strip_prefix(&hooks::address()) else {
+                return Err(Unheard { url, why: "no such host".to_owned() });
+            };
+            if let Some(Unasked { after, why }) = faults.webhook() {
+                tokio::time::sleep(after).await;
+                if let Some(why) = why {
+                    return Err(Unheard { url, why: why.to_owned() });
+                }
+            }
+            let path = path.split_once('?').map_or(path, |(path, _)| path);
+            let hooks::Reply { code, body } = hooks.reply(path, &body).await;
+            Ok(Reply { code, body })
+        }
+        .boxed()
     }
 }

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use k8s_openapi::api::apps::v1::DaemonSet;
-use kube::api::{
-    ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams,
-};
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::{Cluster, Machine};
@@ -15,10 +13,11 @@ use windlass_api::kind::packaging::{Package, PackageInstall};
 use windlass_api::kind::release::{BootstrapPackages, ClusterBootstrap};
 use windlass_api::kind::{condition, is_true};
 use windlass_plan::render::Defaults;
+use windlass_plan::resolve::hold::HoldBy;
 use windlass_sim::fault::Scenario;
 use windlass_sim::world::World;
 
-use crate::play::{now, played};
+use crate::play::{now, played_with};
 use crate::start::{self, empty};
 
 const OLD: &str = "v1.24.9---vmware.1-tkg.1";
@@ -26,104 +25,31 @@ const NEW: &str = "v1.25.7---vmware.2-tkg.1";
 const NEW_KUBERNETES: &str = "v1.25.7+vmware.2";
 const ANTREA: &str = "antrea.tanzu.vmware.com.1.9.0+vmware.2-tkg.1-advanced";
 
-fn image(release: &str) -> String {
-    format!("ubuntu-2004-k8sd-{}", release.replace("---", "-"))
-}
-
-async fn create(world: &World, object: Value) {
-    let object: DynamicObject = serde_json::from_value(object).unwrap();
-    let kind = ApiResource::from_gvk(&GroupVersionKind::try_from(&object.types.clone().unwrap()).unwrap());
-    let api: Api<DynamicObject> = Api::namespaced_with(world.client(), "default", &kind);
-    api.create(&PostParams::default(), &object).await.unwrap();
-}
-
-/// A class whose machines are of the image that a cluster says.
-async fn class(world: &World) {
-    let infrastructure = "infrastructure.cluster.vmware.com/v1alpha2";
-    let bootstrap = "bootstrap.cluster.x-k8s.io/v1beta2";
-    let control_plane = "controlplane.cluster.x-k8s.io/v1beta2";
-    let machine = json!({"template": {"spec": {
-        "imageName": image(OLD), "className": "best-effort-small", "storageClass": "gc-storage-profile",
-    }}});
-    let kubeadm = json!({"kubeadmConfigSpec": {"clusterConfiguration": {
-        "imageRepository": "projects.registry.vmware.com/tkg",
-    }}});
-    let joins = json!({"template": {"spec": {"joinConfiguration": {"nodeRegistration": {}}}}});
-    for (api_version, kind, name, spec) in [
-        (infrastructure, "WCPClusterTemplate", "plain", json!({"template": {"spec": {}}})),
-        (control_plane, "KubeadmControlPlaneTemplate", "plain", json!({"template": {"spec": kubeadm}})),
-        (infrastructure, "WCPMachineTemplate", "plain-control-plane", machine.clone()),
-        (infrastructure, "WCPMachineTemplate", "plain-workers", machine),
-        (bootstrap, "KubeadmConfigTemplate", "plain-workers", joins),
-    ] {
-        create(world, json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": name}, "spec": spec})).await;
-    }
-    let reference = |api_version: &str, kind: &str, name: &str| json!({"templateRef": {"apiVersion": api_version, "kind": kind, "name": name}});
-    let templates = json!({
-        "apiVersion": infrastructure, "kind": "WCPMachineTemplate",
-        "matchResources": {"controlPlane": true, "machineDeploymentClass": {"names": ["*"]}},
-    });
-    let image = json!({"op": "replace", "path": "/spec/template/spec/imageName", "valueFrom": {"variable": "image"}});
-    let mut plane = reference(control_plane, "KubeadmControlPlaneTemplate", "plain");
-    plane["machineInfrastructure"] = reference(infrastructure, "WCPMachineTemplate", "plain-control-plane");
-    let class = json!({
-        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "ClusterClass", "metadata": {"name": "plain"},
-        "spec": {
-            "infrastructure": reference(infrastructure, "WCPClusterTemplate", "plain"),
-            "controlPlane": plane,
-            "workers": {"machineDeployments": [{
-                "class": "worker",
-                "bootstrap": reference(bootstrap, "KubeadmConfigTemplate", "plain-workers"),
-                "infrastructure": reference(infrastructure, "WCPMachineTemplate", "plain-workers"),
-            }]},
-            "variables": [{"name": "image", "required": true, "schema": {"openAPIV3Schema": {"type": "string"}}}],
-            "patches": [{"name": "machines", "definitions": [{"selector": templates, "jsonPatches": [image]}]}],
-        },
-    });
-    create(world, class).await;
-}
-
+/// Makes a cluster of the class that every World has, by the beginning of a version.
 async fn cluster(world: &World) {
-    create(
-        world,
-        json!({
-            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
-            "metadata": {"name": "wl", "labels": {"run.tanzu.vmware.com/tkr": OLD}},
-            "spec": {
-                "clusterNetwork": {"services": {"cidrBlocks": ["198.51.100.0/12"]}, "pods": {"cidrBlocks": ["192.0.2.0/16"]}},
-                "topology": {
-                    "classRef": {"name": "plain"}, "version": "v1.24.9+vmware.1",
-                    "controlPlane": {"replicas": 1},
-                    "workers": {"machineDeployments": [{"class": "worker", "name": "a", "replicas": 1}]},
-                    "variables": [{"name": "image", "value": image(OLD)}],
-                },
-            },
-        }),
-    )
-    .await;
-}
-
-/// Changes the release of the cluster, and holds it in the same write.
-async fn upgrade(world: &World, more: Value) {
-    let mut patch = json!({
-        "metadata": {
-            "labels": {"run.tanzu.vmware.com/tkr": NEW}, "annotations": {"tkg.tanzu.vmware.com/paused": NEW},
-        },
+    let cluster: Cluster = serde_json::from_value(json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "wl"},
         "spec": {
-            "paused": true,
-            "topology": {"version": NEW_KUBERNETES, "variables": [{"name": "image", "value": image(NEW)}]},
+            "clusterNetwork": {"services": {"cidrBlocks": ["198.51.100.0/12"]}, "pods": {"cidrBlocks": ["192.0.2.0/16"]}},
+            "topology": {
+                "classRef": {"name": "tkg-vsphere-default-v1.0.0", "namespace": "tkg-system"}, "version": "v1.24",
+                "controlPlane": {"replicas": 1},
+                "workers": {"machineDeployments": [{"class": "tkg-worker", "name": "a", "replicas": 1}]},
+            },
         },
-    });
-    json_patch(&mut patch, more);
-    let api: Api<Cluster> = Api::default_namespaced(world.client());
-    api.patch("wl", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    }))
+    .unwrap();
+    Api::default_namespaced(world.client()).create(&PostParams::default(), &cluster).await.unwrap();
 }
 
-fn json_patch(value: &mut Value, more: Value) {
-    let Value::Object(more) = more else { return *value = more };
-    for (key, more) in more {
-        json_patch(&mut value[key], more);
-    }
+async fn change(world: &World, patch: Value) -> Cluster {
+    let api: Api<Cluster> = Api::default_namespaced(world.client());
+    api.patch("wl", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap()
+}
+
+/// Asks for the new release, by its label alone.
+async fn upgrade(world: &World) -> Cluster {
+    change(world, json!({"metadata": {"labels": {"run.tanzu.vmware.com/tkr": NEW}}})).await
 }
 
 async fn found(world: &World) -> Cluster {
@@ -199,8 +125,8 @@ async fn ready(world: &World) {
     panic!("the packages never became ready: {:#?}", bootstrap(world).await);
 }
 
-fn play<F: Future<Output = ()>>(start: &World, from: Timestamp, script: impl FnOnce(World) -> F) -> World {
-    let (world, _) = played(start, from, (Scenario::default(), Defaults::default()), script);
+fn play<F: Future<Output = ()>>(by: HoldBy, start: &World, from: Timestamp, script: impl FnOnce(World) -> F) -> World {
+    let (world, _) = played_with(start, from, (Scenario::default(), Defaults::default(), Some(by)), script);
     let violations = world.recorder().violations();
     assert!(violations.is_empty(), "{violations:#?}");
     world
@@ -210,8 +136,7 @@ fn play<F: Future<Output = ()>>(start: &World, from: Timestamp, script: impl FnO
 fn created() -> &'static World {
     static CREATED: OnceLock<World> = OnceLock::new();
     CREATED.get_or_init(|| {
-        play(&empty(), start::founded(), |world| async move {
-            class(&world).await;
+        play(HoldBy::Pause, &empty(), start::founded(), |world| async move {
             cluster(&world).await;
             ready(&world).await;
             rolled(&world, "v1.24.9+vmware.1").await;
@@ -221,9 +146,15 @@ fn created() -> &'static World {
     })
 }
 
+/// What Cluster API says that it waits for.
+async fn waits(world: &World) -> String {
+    let conditions = found(world).await.status.unwrap_or_default().conditions;
+    condition(&conditions, "TopologyReconciled").map(|it| it.message.clone()).unwrap_or_default()
+}
+
 #[test]
 fn a_new_cluster_gets_the_packages_of_its_release_in_order() {
-    play(created(), start::later(), |world| async move {
+    play(HoldBy::Pause, created(), start::later(), |world| async move {
         for (short, wanted) in [
             ("kapp-controller", "0.41.5+vmware.1-tkg.1"),
             ("antrea", "1.7.2+vmware.1-tkg.1-advanced"),
@@ -263,35 +194,49 @@ fn a_new_cluster_gets_the_packages_of_its_release_in_order() {
 
 #[test]
 fn on_a_change_of_release_the_network_is_new_and_well_before_the_first_new_machine() {
-    play(created(), start::later(), |world| async move {
-        upgrade(&world, json!({})).await;
-        let began = now(&world);
-        let mut before = String::new();
-        while machines(&world, NEW_KUBERNETES).await == 0 {
-            before = package(&world, "antrea").await;
-            seconds(1).await;
-            assert!(now(&world).duration_since(began).as_secs() < 3600, "{:#?}", bootstrap(&world).await);
-        }
-        assert_eq!(before, "1.9.0+vmware.2-tkg.1-advanced ReconcileSucceeded", "a second before the first new machine");
-        assert_eq!(package(&world, "kapp-controller").await, "0.41.7+vmware.1-tkg.1 ReconcileSucceeded");
-        let agents: Api<DaemonSet> = Api::namespaced(inside(&world), "kube-system");
-        let agents = agents.get("antrea-agent").await.unwrap();
-        let status = agents.status.unwrap();
-        assert_eq!(
-            (status.number_ready, status.updated_number_scheduled),
-            (2, Some(2)),
-            "on the old nodes, and they run"
-        );
-        let held = found(&world).await;
-        assert_eq!(held.spec.paused, Some(false));
-        assert!(!held.annotations().contains_key("tkg.tanzu.vmware.com/paused"), "the hold has ended");
-        assert_eq!(bootstrap(&world).await.unwrap().status.unwrap().resolved_tkr.as_deref(), Some(NEW));
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            // Whoever is to be asked is known before.
+            seconds(30).await;
+            let asked = upgrade(&world).await;
+            assert_eq!(asked.spec.paused.unwrap_or_default(), by == HoldBy::Pause);
+            seconds(20).await;
+            match by {
+                HoldBy::Pause => assert_eq!(waits(&world).await, "Cluster spec.paused is set to true"),
+                HoldBy::Hooks => {
+                    let waits = waits(&world).await;
+                    let held = format!("blocking upgrade: BeforeClusterUpgrade: packages of {NEW} come first: ");
+                    assert!(waits.contains(&held), "{waits}");
+                }
+            }
+            until_the_first_new_machine(&world).await;
+            let cluster = found(&world).await;
+            assert!(!cluster.spec.paused.unwrap_or_default());
+            assert!(!cluster.annotations().contains_key("tkg.tanzu.vmware.com/paused"), "the hold has ended");
+            assert_eq!(bootstrap(&world).await.unwrap().status.unwrap().resolved_tkr.as_deref(), Some(NEW));
 
-        rolled(&world, NEW_KUBERNETES).await;
-        seconds(600).await;
-        assert_eq!(told(&world, "PackagesReady").await[0], "True");
-        assert_eq!(package(&world, "pinniped").await, "0.12.1+vmware.3-tkg.3 ReconcileSucceeded");
-    });
+            rolled(&world, NEW_KUBERNETES).await;
+            seconds(600).await;
+            assert_eq!(told(&world, "PackagesReady").await[0], "True");
+            assert_eq!(package(&world, "pinniped").await, "0.12.1+vmware.3-tkg.3 ReconcileSucceeded");
+        });
+    }
+}
+
+/// Waits for the first machine of the new release: a second before it the new network is there, and runs on the old nodes.
+async fn until_the_first_new_machine(world: &World) {
+    let began = now(world);
+    let mut before = String::new();
+    while machines(world, NEW_KUBERNETES).await == 0 {
+        before = package(world, "antrea").await;
+        seconds(1).await;
+        assert!(now(world).duration_since(began).as_secs() < 3600, "{:#?}", bootstrap(world).await);
+    }
+    assert_eq!(before, "1.9.0+vmware.2-tkg.1-advanced ReconcileSucceeded", "a second before the first new machine");
+    assert_eq!(package(world, "kapp-controller").await, "0.41.7+vmware.1-tkg.1 ReconcileSucceeded");
+    let agents: Api<DaemonSet> = Api::namespaced(inside(world), "kube-system");
+    let status = agents.get("antrea-agent").await.unwrap().status.unwrap();
+    assert_eq!((status.number_ready, status.updated_number_scheduled), (2, Some(2)), "on the old nodes, and they run");
 }
 
 /// The image of the new network, as its Package names it.
@@ -305,43 +250,49 @@ async fn fetches(world: &World, image: &str) {
 
 #[test]
 fn a_package_that_fails_holds_the_machines_says_so_and_lets_them_go_when_it_is_repaired() {
-    play(created(), start::later(), |world| async move {
-        fetches(&world, "v9.9.9").await;
-        upgrade(&world, json!({})).await;
-        seconds(600).await;
-        let [status, reason, message] = told(&world, "PackagesReady").await;
-        assert_eq!([status.as_str(), reason.as_str()], ["False", "PackageFailed"], "{message}");
-        assert!(
-            message.starts_with("the package antrea has failed: ") && message.contains("MANIFEST_UNKNOWN"),
-            "{message}"
-        );
-        assert!(message.contains("PackageInstall tkg-system/wl-antrea"), "{message}");
-        assert_eq!(told(&world, "Stalled").await[0], "False");
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            fetches(&world, "v9.9.9").await;
+            upgrade(&world).await;
+            seconds(600).await;
+            let [status, reason, message] = told(&world, "PackagesReady").await;
+            assert_eq!([status.as_str(), reason.as_str()], ["False", "PackageFailed"], "{message}");
+            assert!(
+                message.starts_with("the package antrea has failed: ") && message.contains("MANIFEST_UNKNOWN"),
+                "{message}"
+            );
+            assert!(message.contains("PackageInstall tkg-system/wl-antrea"), "{message}");
+            assert_eq!(told(&world, "Stalled").await[0], "False");
 
-        seconds(2400).await;
-        let [stalled, _, message] = told(&world, "Stalled").await;
-        assert_eq!(stalled, "True");
-        assert!(
-            message.contains("to let the machines go on without it: kubectl -n default patch cluster wl"),
-            "{message}"
-        );
-        let held = found(&world).await;
-        assert_eq!(held.spec.paused, Some(true), "no deadline opens the gate");
-        assert_eq!(held.annotations()["tkg.tanzu.vmware.com/paused"], NEW);
-        assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
+            seconds(2400).await;
+            let [stalled, _, message] = told(&world, "Stalled").await;
+            assert_eq!(stalled, "True");
+            assert!(
+                message.contains("to let the machines go on without it: kubectl -n default patch cluster wl"),
+                "{message}"
+            );
+            let held = found(&world).await;
+            assert_eq!(held.spec.paused.unwrap_or_default(), by == HoldBy::Pause, "no deadline opens the gate");
+            assert_eq!(held.annotations().contains_key("tkg.tanzu.vmware.com/paused"), by == HoldBy::Pause);
+            assert!(by == HoldBy::Pause || waits(&world).await.contains("the package antrea has failed"));
+            assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
 
-        fetches(&world, "v1.9.0_vmware.2-tkg.1-advanced").await;
-        seconds(900).await;
-        assert_eq!(package(&world, "antrea").await, "1.9.0+vmware.2-tkg.1-advanced ReconcileSucceeded");
-        assert_eq!(found(&world).await.spec.paused, Some(false));
-        assert!(machines(&world, NEW_KUBERNETES).await > 0);
-    });
+            fetches(&world, "v1.9.0_vmware.2-tkg.1-advanced").await;
+            seconds(900).await;
+            assert_eq!(package(&world, "antrea").await, "1.9.0+vmware.2-tkg.1-advanced ReconcileSucceeded");
+            assert!(!found(&world).await.spec.paused.unwrap_or_default());
+            assert!(machines(&world, NEW_KUBERNETES).await > 0);
+        });
+    }
 }
 
 #[test]
 fn the_pause_of_somebody_else_stays_when_our_hold_ends() {
-    play(created(), start::later(), |world| async move {
-        upgrade(&world, json!({"metadata": {"annotations": {"windlass.dev/keep-paused": ""}}})).await;
+    play(HoldBy::Pause, created(), start::later(), |world| async move {
+        change(&world, json!({"spec": {"paused": true}})).await;
+        let topology = json!({"topology": {"version": NEW_KUBERNETES}});
+        let labels = json!({"labels": {"run.tanzu.vmware.com/tkr": NEW}});
+        change(&world, json!({"metadata": labels, "spec": topology})).await;
         seconds(900).await;
         assert_eq!(told(&world, "PackagesReady").await[0], "True");
         let cluster = found(&world).await;
@@ -353,7 +304,7 @@ fn the_pause_of_somebody_else_stays_when_our_hold_ends() {
 
 #[test]
 fn what_a_bootstrap_may_not_say_is_refused_and_a_cluster_that_goes_takes_its_packages_along() {
-    play(created(), start::later(), |world| async move {
+    play(HoldBy::Pause, created(), start::later(), |world| async move {
         let api: Api<ClusterBootstrap> = Api::default_namespaced(world.client());
         let change = |patch: Value| {
             let api = api.clone();

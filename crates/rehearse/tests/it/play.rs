@@ -9,6 +9,7 @@ use kube::api::ListParams;
 use windlass_api::kind::cluster_update::ClusterUpdateStatus;
 use windlass_api::kind::tanzu::TanzuKubernetesClusterStatus;
 use windlass_plan::render::Defaults;
+use windlass_plan::resolve::hold::HoldBy;
 use windlass_rehearse::assembly::{Assembly, Settings};
 use windlass_rehearse::settle;
 use windlass_runtime::virtual_time::run_virtual;
@@ -24,10 +25,20 @@ pub fn played<F: Future<Output = ()>>(
     (faults, defaults): (Scenario, Defaults),
     script: impl FnOnce(World) -> F,
 ) -> (World, Timestamp) {
+    played_with(start, from, (faults, defaults, None), script)
+}
+
+/// The same, with clusters of a class looked after, and held in this way.
+pub fn played_with<F: Future<Output = ()>>(
+    start: &World,
+    from: Timestamp,
+    (faults, defaults, classes): (Scenario, Defaults, Option<HoldBy>),
+    script: impl FnOnce(World) -> F,
+) -> (World, Timestamp) {
     run_virtual(SEED, from, |time| async move {
         let settings = world::Settings { clock: time.clock, faults, ..start.settings().clone() };
         let world = start.fork(settings);
-        let assembly = Assembly::new(world.clone(), Settings { defaults, ..Settings::rehearsal(&world) });
+        let assembly = Assembly::new(world.clone(), Settings { defaults, classes, ..Settings::rehearsal(&world) });
         assembly.run(script(world.clone())).await;
         let end = now(&world);
         (world, end)
