@@ -3,6 +3,11 @@
 //! A store knows keys, revisions and changes; it knows no verbs, no schemas and no clock. What the verbs decide is committed
 //! here, and everything that watches (clients, simulators, invariants) reads the same shared log.
 
+#![allow(
+    clippy::mutable_key_type,
+    reason = "entries are ordered by their keys, and only whether a tree is kept changes"
+)]
+
 mod entry;
 mod field;
 mod log;
