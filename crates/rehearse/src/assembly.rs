@@ -27,8 +27,8 @@ use windlass_sim::fault::{Faulty, Split};
 use windlass_sim::world::World;
 
 use crate::crash::{Crashes, Process};
-use crate::seam::{Old, Seam};
-use crate::stand_in::{NoDoors, StandInKeys};
+use crate::seam::{Aged, Memory, Old, Seam};
+use crate::stand_in::{CountedKeys, NoDoors, StandInKeys};
 use crate::traffic::{Place, Traffic};
 
 /// How long it takes until crashed controllers are back: about what a Deployment needs to start a pod again.
@@ -52,8 +52,8 @@ pub struct Settings {
     pub crashes: Crashes,
     /// Where the event log of the controllers goes.
     pub trace: Option<Arc<dyn Trace>>,
-    /// How requests to the management API would have been once. For tests of the sweep.
-    pub old: Option<Old>,
+    /// What is as it would have been once. For tests of the sweep.
+    pub old: Vec<Old>,
 }
 
 impl Settings {
@@ -67,7 +67,7 @@ impl Settings {
             keys: Arc::new(StandInKeys::new(world.settings().seed)),
             crashes: Crashes::none().or_of(&world.settings().faults),
             trace: None,
-            old: None,
+            old: Vec::new(),
         }
     }
 }
@@ -79,13 +79,18 @@ pub struct Assembly {
     settings: Settings,
     traffic: Traffic,
     metrics: Option<Arc<Metrics>>,
+    keys: Arc<CountedKeys>,
+    /// What is remembered where something is as it would have been once.
+    memory: Memory,
 }
 
 impl Assembly {
     /// Puts Windlass on a World that has none yet: its webhooks are added here, and once.
     pub fn new(world: World, settings: Settings) -> Self {
         settings.crashes.timed_by(&world.settings().clock);
-        let assembly = Self { world, settings, traffic: Traffic::default(), metrics: None };
+        let keys = Arc::new(CountedKeys::new(Arc::clone(&settings.keys)));
+        let (traffic, memory) = (Traffic::default(), Memory::default());
+        let assembly = Self { world, settings, traffic, metrics: None, keys, memory };
         let process = Crashes::none().process(Caller::Controllers);
         let faults = assembly.world.faults().clone();
         webhook::add(assembly.world.management(), assembly.settings.classes, &assembly.client(&process), &faults);
@@ -106,6 +111,11 @@ impl Assembly {
     /// What the controllers, the upgrader and the simulators asked so far.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
+    }
+
+    /// How many certificates and keys were made so far.
+    pub fn keys_made(&self) -> u64 {
+        self.keys.made()
     }
 
     /// The writes of Windlass so far.
@@ -215,7 +225,7 @@ impl Assembly {
         Access {
             client: self.client(process),
             workloads: Arc::new(self.workloads(process)),
-            keys: Arc::clone(&self.settings.keys),
+            keys: self.keys(),
             clock: self.world.faults().clock(process.caller(), &world.clock),
             seed: world.seed.child("controllers"),
             gates: self.settings.gates.clone(),
@@ -229,18 +239,32 @@ impl Assembly {
     fn client(&self, process: &Process) -> Client {
         let server = self.world.management().clone();
         let through = Seam::new(server, Place::Management, process.clone(), self.traffic.clone());
-        let through = through.as_of_old(self.settings.old.filter(|_| process.caller() != Caller::Simulators));
-        let faults = self.world.faults();
-        if faults.is_empty() {
-            return Client::new(through, "default");
-        }
-        let broken = Faulty::new(through, faults.clone(), process.caller(), Place::Management, "management");
-        Client::new(broken, "default")
+        let (faults, caller) = (self.world.faults(), process.caller());
+        let client = if faults.is_empty() {
+            Client::new(through, "default")
+        } else {
+            Client::new(Faulty::new(through, faults.clone(), caller, Place::Management, "management"), "default")
+        };
+        self.aged(client, caller, Place::Management)
+    }
+
+    /// A client of Windlass as it would have been once, where that is asked for.
+    fn aged(&self, client: Client, caller: Caller, place: Place) -> Client {
+        let old = if caller == Caller::Simulators { &[] } else { self.settings.old.as_slice() };
+        Aged::client(client, old, (caller, place), &self.keys(), &self.memory)
+    }
+
+    fn keys(&self) -> Arc<dyn KeyMaker> {
+        Arc::clone(&self.keys) as Arc<dyn KeyMaker>
     }
 
     /// The way to workload clusters for a process.
     fn workloads(&self, process: &Process) -> access::InProcess {
-        access::InProcess::new(self.world.workloads().clone(), process.clone(), self.traffic.clone())
+        let ages = self.clone();
+        let workloads = access::InProcess::new(self.world.workloads().clone(), process.clone(), self.traffic.clone());
+        workloads.aged_by(self.settings.old.clone(), self.memory.clone(), move |client, caller| {
+            ages.aged(client, caller, Place::Workload)
+        })
     }
 }
 

@@ -15,6 +15,7 @@ use crate::crash::Process;
 use crate::traffic::{Asked, Place, Traffic};
 
 pub use old::Old;
+pub(crate) use old::{Aged, Memory};
 
 /// A service that counts requests, and that may be the last thing that its process used.
 #[derive(Clone)]
@@ -23,19 +24,12 @@ pub struct Seam<S> {
     place: Place,
     process: Process,
     traffic: Traffic,
-    old: Option<Old>,
 }
 
 impl<S> Seam<S> {
     /// A seam in front of an API server.
     pub fn new(inner: S, place: Place, process: Process, traffic: Traffic) -> Self {
-        Self { inner, place, process, traffic, old: None }
-    }
-
-    /// The same, with requests as they would have been once.
-    #[must_use]
-    pub fn as_of_old(self, old: Option<Old>) -> Self {
-        Self { old, ..self }
+        Self { inner, place, process, traffic }
     }
 }
 
@@ -60,16 +54,13 @@ where
             return Box::pin(self.inner.call(request));
         }
         let (process, number) = (self.process.clone(), self.process.asks());
-        let old = self.old.filter(|old| old.concerns(&asked));
-        let answer = match (process.before(&asked.to_string()), old) {
-            (None, None) => self.inner.call(request).left_future(),
-            (wait, old) => {
+        let answer = match process.before(&asked.to_string()) {
+            None => self.inner.call(request).left_future(),
+            Some(wait) => {
                 let mut inner = self.inner.clone();
                 let waits = async move {
-                    if let Some(wait) = wait {
-                        wait.await;
-                    }
-                    inner.call(aged(request, old).await).await
+                    wait.await;
+                    inner.call(request).await
                 };
                 waits.right_future()
             }
@@ -82,15 +73,6 @@ where
             Ok(response)
         })
     }
-}
-
-/// A request as it would have been once.
-async fn aged(request: Request<Body>, old: Option<Old>) -> Request<Body> {
-    let Some(old) = old else { return request };
-    let (mut parts, body) = request.into_parts();
-    parts.headers.remove(http::header::CONTENT_LENGTH);
-    // A body that was never on a wire can be read; an empty one is refused by the server in its own words.
-    Request::from_parts(parts, old.body(body).await.unwrap_or_else(|_| Body::empty()))
 }
 
 /// A client as a service, to put a seam in front of it.

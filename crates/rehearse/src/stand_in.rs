@@ -1,6 +1,8 @@
 //! Stand-ins for what a rehearsal must not have: keys that are worth something, and open doors.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -32,6 +34,31 @@ impl KeyMaker for StandInKeys {
             format!("-----BEGIN STAND-IN-----\n{body}\n-----END STAND-IN-----\n").into_bytes()
         };
         Ok(["tls.crt", "tls.key"].into_iter().map(|key| (key.to_owned(), text(key))).collect())
+    }
+}
+
+/// Counts what another makes.
+pub struct CountedKeys {
+    inner: Arc<dyn KeyMaker>,
+    made: AtomicU64,
+}
+
+impl CountedKeys {
+    /// None was made yet.
+    pub fn new(inner: Arc<dyn KeyMaker>) -> Self {
+        Self { inner, made: AtomicU64::new(0) }
+    }
+
+    /// How many were made.
+    pub fn made(&self) -> u64 {
+        self.made.load(Ordering::Relaxed)
+    }
+}
+
+impl KeyMaker for CountedKeys {
+    fn make(&self, cluster: &NamespacedName, secret: ClusterSecret) -> Result<BTreeMap<String, Vec<u8>>, KeyError> {
+        self.made.fetch_add(1, Ordering::Relaxed);
+        self.inner.make(cluster, secret)
     }
 }
 

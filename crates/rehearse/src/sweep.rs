@@ -31,6 +31,7 @@ use windlass_sim::timeline::Timeline;
 
 use crate::crash::Write;
 use crate::rehearsal::{Error, Verdict};
+use crate::seam::Old;
 use judge::Expected;
 use kind::{Course, Each};
 use plan::{Edit, Expect, Plan};
@@ -105,6 +106,13 @@ impl Trial {
         self.kind
     }
 
+    /// The same trial of a Windlass that would be as others were once. What must come of it stays what it was.
+    #[must_use]
+    pub fn as_of_old(mut self, old: &[Old]) -> Self {
+        self.plan.old = old.to_vec();
+        self
+    }
+
     /// The write that it is about, where it is about one.
     pub fn write(&self) -> Option<u64> {
         self.numbers.first().copied().filter(|_| self.kind.each == Each::Write)
@@ -171,6 +179,12 @@ impl Sweep {
     /// The run without a fault.
     pub fn reference(&self) -> &Reference {
         &self.reference
+    }
+
+    /// The run without a fault once more, with its seed.
+    pub fn again(&self) -> Option<Trial> {
+        let kind = Kind::called("fault-free").into_iter().next()?;
+        Some(Trial { kind, numbers: vec![self.seed().0], plan: Plan::new(Expect::Same) })
     }
 
     /// The trials of a kind. What would be the same again is left out: several writes may share a moment.

@@ -26,6 +26,7 @@ mod failed_stays;
 mod fenced;
 mod garbage;
 mod hand_over;
+mod held;
 mod images_there;
 mod join_margin;
 mod join_version;
@@ -98,7 +99,7 @@ pub struct Rule {
 }
 
 /// All rules, in the order of their ids.
-pub const RULES: [Rule; 53] = [
+pub const RULES: [Rule; 54] = [
     control_plane_pace::RULE,
     whole_node::RULE,
     replacement_ready::RULE,
@@ -112,6 +113,7 @@ pub const RULES: [Rule; 53] = [
     kubeadm_config::RULE,
     addons_first::RULE,
     workers_last::RULE,
+    held::RULE,
     images_there::RULE,
     bound_addons::RULE,
     addon_errors::RULE,

@@ -73,6 +73,8 @@ pub(crate) struct Cluster {
     pub(crate) wish: Option<Wish>,
     /// The Cluster of Cluster API, by which certificates are owned.
     pub(crate) object: Option<Live>,
+    /// Who says that nobody may touch it.
+    pub(crate) held: Held,
     /// The name of the control plane that the Cluster refers to.
     control_plane_name: Option<Box<str>>,
     /// The control plane, where Cluster API rolls it.
@@ -89,6 +91,22 @@ pub(crate) struct Cluster {
     keys: BTreeMap<ClusterSecret, u64>,
     jobs: BTreeMap<Box<str>, Job>,
     pub(crate) workload: Workload,
+}
+
+/// Since when somebody says that nobody may touch a cluster.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Held {
+    /// On the Cluster of Cluster API.
+    by_cluster: Option<Timestamp>,
+    /// On what was asked of Windlass.
+    by_wish: Option<Timestamp>,
+}
+
+impl Held {
+    /// Since the first of them said so.
+    pub(crate) fn since(self) -> Option<Timestamp> {
+        [self.by_cluster, self.by_wish].into_iter().flatten().min()
+    }
 }
 
 /// What the `TanzuKubernetesCluster` asks for, and says.

@@ -7,13 +7,15 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
 use windlass_api::name::NamespacedName;
+use windlass_apiserver::store::Key;
 use windlass_controller::access::{ConnectError, Etcd, EtcdError, Member, WorkloadCluster, Workloads};
 use windlass_plan::inventory::Alarm;
+use windlass_sim::actor::Caller;
 use windlass_sim::fault::Faulty;
 use windlass_sim::workload;
 
 use crate::crash::Process;
-use crate::seam::{Seam, Through};
+use crate::seam::{Memory, Old, Seam, Through};
 use crate::traffic::{Place, Traffic};
 
 /// How the removal of a member is told.
@@ -24,11 +26,27 @@ pub(super) struct InProcess {
     workloads: workload::Workloads,
     process: Process,
     traffic: Traffic,
+    old: Vec<Old>,
+    memory: Memory,
+    ages: Option<Box<Ages>>,
 }
+
+/// Makes a client one as it would have been once.
+type Ages = dyn Fn(Client, Caller) -> Client + Send + Sync;
 
 impl InProcess {
     pub(super) fn new(workloads: workload::Workloads, process: Process, traffic: Traffic) -> Self {
-        Self { workloads, process, traffic }
+        Self { workloads, process, traffic, old: Vec::new(), memory: Memory::default(), ages: None }
+    }
+
+    /// The same, as it would have been once.
+    pub(super) fn aged_by(
+        self,
+        old: Vec<Old>,
+        memory: Memory,
+        ages: impl Fn(Client, Caller) -> Client + Send + Sync + 'static,
+    ) -> Self {
+        Self { old, memory, ages: Some(Box::new(ages)), ..self }
     }
 }
 
@@ -49,7 +67,12 @@ impl Workloads for InProcess {
                     Client::new(Faulty::new(seam, faults.clone(), caller, Place::Workload, &name), "default")
                 }
             };
-            let etcd = InProcessEtcd { workload, process: self.process.clone() };
+            let client = match &self.ages {
+                Some(ages) => ages(client, self.process.caller()),
+                None => client,
+            };
+            let (old, memory) = (self.old.clone(), self.memory.clone());
+            let etcd = InProcessEtcd { workload, process: self.process.clone(), old, memory };
             WorkloadCluster { client, etcd: Arc::new(etcd) }
         });
         let refusal = || ConnectError { cluster: cluster.clone(), why: "there is no such cluster".into() };
@@ -61,6 +84,8 @@ impl Workloads for InProcess {
 struct InProcessEtcd {
     workload: workload::Workload,
     process: Process,
+    old: Vec<Old>,
+    memory: Memory,
 }
 
 impl Etcd for InProcessEtcd {
@@ -69,7 +94,9 @@ impl Etcd for InProcessEtcd {
             self.answers().await;
             let alarms = self.workload.alarms();
             let shown = |shown| member(shown, &alarms);
-            self.workload.members().map(|members| members.into_iter().map(shown).collect()).map_err(error)
+            let members = self.workload.members().map_err(error)?.into_iter().map(shown).collect();
+            let as_known = |members, old: &Old| old.members(members, &self.memory, |node| self.is_ready(node));
+            Ok(self.old.iter().fold(members, as_known))
         }
         .boxed()
     }
@@ -106,6 +133,14 @@ impl InProcessEtcd {
         if !delay.is_zero() {
             tokio::time::sleep(delay).await;
         }
+    }
+
+    /// Whether a node says that it is ready.
+    fn is_ready(&self, node: &str) -> bool {
+        let found = self.workload.server().store().get("nodes", &Key::new("", node));
+        let object = found.map(|entry| entry.to_value("", "")).unwrap_or_default();
+        let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.iter().any(|condition| condition["type"] == "Ready" && condition["status"] == "True")
     }
 
     /// Waits for whatever comes before a write; for ever where that is a crash.

@@ -1,90 +1,92 @@
-//! What others did before, put back into the requests of Windlass: to see that a sweep would find it.
+//! What others did before, put back between Windlass and what it talks to: to see that a sweep would find it.
 //!
 //! Nobody but a test asks for it: whoever runs clusters has no way to.
 
-use kube::client::Body;
-use serde_json::{Value, json};
+mod aged;
+mod answer;
+mod certificates;
+mod change;
+mod reads;
+mod sent;
+mod twice;
 
-use crate::traffic::Asked;
+use windlass_controller::access::Member;
+use windlass_plan::gate::Gate;
+
+pub(crate) use aged::{Aged, Memory};
 
 /// A way in which such systems were broken once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Old {
-    /// What is written or deleted is so whatever has become of it since it was read (`OpenSearch` operator #1471).
+    /// A rule of safety is not in force.
+    Without(Gate),
+    /// What is written or deleted is so whatever has become of it since it was read.
     NoPreconditions,
-    /// The owner of a Secret is known by name, and its uid is that of somebody else (upgrade tool #154).
+    /// The owner of a Secret is known by name, and its uid is that of somebody else.
     OwnersByName,
-    /// Machines have names that are drawn, so that nobody finds the one that was made before a crash (k0smotron #1534).
+    /// Whoever makes the configuration of a machine of the control plane makes it the only owner of the certificates.
+    OwnedByConfigurations,
+    /// Certificates are taken to belong to the Cluster, whomever they belong to.
+    OwnersTakenForGranted,
+    /// Where a name is taken, another one is drawn: a creation that comes twice makes two.
     DrawnNames,
+    /// A creation that was not answered is sent again as it is, and the server draws another name.
+    BlindRetries,
+    /// The controllers look again before their caches have seen what they wrote.
+    WritesForgotten,
+    /// The upgrader lists machines from a cache that is one look behind.
+    ListsOneBehind,
+    /// The upgrader knows the members of etcd from a cache that is one look behind.
+    MembersOneBehind,
+    /// A machine whose node is not ready has no member of etcd that anybody would have to remove.
+    NodelessMembersStay,
+    /// A member of etcd that has never started is not seen.
+    GhostsUnseen,
+    /// The upgrader takes the first answer of the workload cluster that does not come for a refusal.
+    NoPatience,
+    /// That a cluster is paused is looked for in another field than the one that says so.
+    PauseElsewhere,
+    /// Whether a cluster is paused is read from what was seen of it at first.
+    PauseUnheard,
+    /// A cluster that was paused stays so for whoever has seen it.
+    PausedForEver,
+    /// The upgrader takes kubeadm's record to be as it read it first.
+    RecordReadOnce,
+    /// The configuration of a machine is written after the machine: nobody waits for the first of the two writes.
+    ConfigurationLast,
+    /// A certificate and its key are written one after the other.
+    HalfSecrets,
+    /// The names of replacements are cut where they begin to differ.
+    CutNames,
+    /// kube-proxy is not bound to nodes of its version.
+    UnboundProxy,
+    /// Four keys are made at every look, whether or not anybody needs one.
+    KeysAtEveryLook,
+    /// What was applied last is applied again at every look, and counts as changed each time.
+    AppliesAgain,
 }
 
 impl Old {
-    /// Whether a request would have been another one.
-    pub(super) fn concerns(self, asked: &Asked) -> bool {
-        asked.writes
-            && match self {
-                Self::NoPreconditions => true,
-                Self::OwnersByName => asked.resource == "secrets",
-                Self::DrawnNames => asked.resource == "machines" && asked.verb == "create",
-            }
-    }
-
-    /// The body that would have been sent. What is no JSON stays as it is.
-    pub(super) async fn body(self, body: Body) -> Result<Body, kube::Error> {
-        let bytes = body.collect_bytes().await?;
-        let Ok(mut value) = serde_json::from_slice::<Value>(&bytes) else { return Ok(Body::from(bytes)) };
-        self.change(&mut value);
-        Ok(Body::from(value.to_string().into_bytes()))
-    }
-
-    fn change(self, body: &mut Value) {
+    /// The rule that is not in force.
+    pub(crate) fn left_out(self) -> Option<Gate> {
         match self {
-            Self::NoPreconditions => {
-                if let Some(steps) = body.as_array_mut() {
-                    steps.retain(|step| step["op"] != "test");
-                }
-                if let Some(fields) = body.as_object_mut() {
-                    fields.remove("preconditions");
-                }
-                if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut) {
-                    metadata.retain(|field, _| !["resourceVersion", "uid"].contains(&field.as_str()));
-                }
-            }
-            Self::OwnersByName => {
-                let owners = body.pointer_mut("/metadata/ownerReferences").and_then(Value::as_array_mut);
-                for owner in owners.into_iter().flatten() {
-                    owner["uid"] = json!("00000000-0000-4000-8000-000000000000");
-                }
-            }
-            Self::DrawnNames => {
-                if let Some(metadata) = body.get_mut("metadata").and_then(Value::as_object_mut)
-                    && let Some(name) = metadata.remove("name")
-                {
-                    metadata
-                        .insert("generateName".to_owned(), json!(format!("{}-", name.as_str().unwrap_or_default())));
-                }
-            }
+            Self::Without(gate) => Some(gate),
+            _ => None,
         }
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(old: Old, mut sent: Value, would_be: &Value) {
-        old.change(&mut sent);
-        assert_eq!(sent, *would_be);
+    /// Requests would have been others.
+    fn is_of_requests(self) -> bool {
+        !matches!(self, Self::Without(_) | Self::MembersOneBehind | Self::NodelessMembersStay | Self::GhostsUnseen)
     }
 
-    #[test]
-    fn what_is_put_back_is_what_was_missing_and_nothing_else() {
-        let patch = json!({"metadata": {"name": "a", "uid": "u", "resourceVersion": "7"}, "spec": {"uid": "stays"}});
-        check(Old::NoPreconditions, patch, &json!({"metadata": {"name": "a"}, "spec": {"uid": "stays"}}));
-        check(Old::NoPreconditions, json!({"preconditions": {"uid": "u"}, "kind": "k"}), &json!({"kind": "k"}));
-        check(Old::NoPreconditions, json!([{"op": "test"}, {"op": "add"}]), &json!([{"op": "add"}]));
-        let owned = |uid: &str| json!({"metadata": {"ownerReferences": [{"name": "a", "uid": uid}]}});
-        check(Old::OwnersByName, owned("u"), &owned("00000000-0000-4000-8000-000000000000"));
-        check(Old::DrawnNames, json!({"metadata": {"name": "a"}}), &json!({"metadata": {"generateName": "a-"}}));
+    /// The members of etcd as they would have been known. `is_ready` says it of the node of a name.
+    pub(crate) fn members(self, members: Vec<Member>, memory: &Memory, is_ready: impl Fn(&str) -> bool) -> Vec<Member> {
+        match self {
+            Self::GhostsUnseen => members.into_iter().filter(|member| !member.name.is_empty()).collect(),
+            Self::NodelessMembersStay => members.into_iter().filter(|member| is_ready(&member.name)).collect(),
+            Self::MembersOneBehind => memory.one_behind(members),
+            _ => members,
+        }
     }
 }

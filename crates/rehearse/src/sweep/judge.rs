@@ -114,7 +114,14 @@ pub(super) fn judge_alone(run: &Run, tolerated: &[&str]) -> Vec<Broken> {
         .restless
         .iter()
         .map(|write| (Oracle::Quiescence, format!("{} of the {} after the end", write.what, write.caller)));
-    told(violated).chain(told(restless)).collect()
+    told(violated).chain(told(restless)).chain(wasted_keys(run)).collect()
+}
+
+/// Who crashes makes a key again, and of two leaders both may; at every look nobody does.
+fn wasted_keys(run: &Run) -> Option<Broken> {
+    let (made, kept) = (run.keys_made, run.certificates());
+    let message = || format!("certificates and keys were made {made} times for {kept} Secrets");
+    (made > 2 * kept).then(|| Broken { oracle: Oracle::Counts, message: message() })
 }
 
 /// Whether an invariant does not hold from the very write on by which a fault took a machine or a member of etcd away: of one there

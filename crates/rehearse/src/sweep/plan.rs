@@ -3,6 +3,8 @@
 use windlass_runtime::chance::Seed;
 use windlass_sim::fault::{Action, Fault, Moment, Scenario, Span, When};
 
+use crate::seam::Old;
+
 /// What is done to a run, and what must come of it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Plan {
@@ -18,6 +20,8 @@ pub(super) struct Plan {
     pub(super) expect: Expect,
     /// Invariants that do not hold because of what people do, whatever Windlass does.
     pub(super) tolerated: &'static [&'static str],
+    /// What is as it would have been once, to see that the sweep finds it.
+    pub(super) old: Vec<Old>,
 }
 
 /// What somebody does.
@@ -57,7 +61,8 @@ pub(super) enum Expect {
 impl Plan {
     /// Nothing is done.
     pub(super) fn new(expect: Expect) -> Self {
-        Self { scenario: Scenario::default(), crashes: Vec::new(), edit: None, seed: None, expect, tolerated: &[] }
+        let (scenario, crashes, old) = (Scenario::default(), Vec::new(), Vec::new());
+        Self { scenario, crashes, edit: None, seed: None, expect, tolerated: &[], old }
     }
 
     /// Somebody crashes.

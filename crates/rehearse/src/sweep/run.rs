@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use tokio::time::Instant;
+use windlass_api::name::ClusterSecret;
 use windlass_plan::gate::Gates;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::actor::Caller;
@@ -40,6 +41,8 @@ pub(super) struct Run {
     pub(super) restless: Vec<Write>,
     /// How often each object came and went.
     pub(super) objects: BTreeMap<String, Turnover>,
+    /// How many certificates and keys were made.
+    pub(super) keys_made: u64,
     /// All that was to go wrong did.
     pub(super) bit: bool,
     /// What came of what somebody did.
@@ -52,6 +55,13 @@ impl Run {
     pub(super) fn machines(&self) -> Vec<String> {
         let made = self.timeline.events.iter().filter(|event| event.what == What::MachineCreated);
         made.map(|event| event.object.rsplit('/').next().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// How many Secrets with a certificate or a key were made.
+    pub(super) fn certificates(&self) -> u64 {
+        let ends = ClusterSecret::CERTIFICATES.map(|secret| format!("-{secret}"));
+        let is_one = |name: &str| name.starts_with("management secrets ") && ends.iter().any(|end| name.ends_with(end));
+        self.objects.iter().filter(|(name, _)| is_one(name)).map(|(_, turnover)| turnover.created).sum()
     }
 }
 
@@ -84,8 +94,10 @@ async fn run_in(world: World, subject: &Subject, plan: &Plan) -> Result<Run, Err
         Some(Edit { at: At::Write(number), action }) => Some((crashes.interrupt(*number), action)),
         _ => None,
     };
-    let gates = Gates::without(&subject.request.without_gates);
-    let settings = Settings { gates, crashes: crashes.clone(), old: subject.old, ..Settings::rehearsal(&world) };
+    let left_out = plan.old.iter().filter_map(|old| old.left_out());
+    let gates = Gates::without(&subject.request.without_gates.iter().copied().chain(left_out).collect::<Vec<_>>());
+    let (crashes, old) = (crashes.clone(), plan.old.clone());
+    let settings = Settings { gates, crashes: crashes.clone(), old, ..Settings::rehearsal(&world) };
     let assembly = Assembly::new(world.clone(), settings);
     let mut edited = None;
     let edits = async {
@@ -118,6 +130,7 @@ async fn run_in(world: World, subject: &Subject, plan: &Plan) -> Result<Run, Err
         writes,
         restless,
         objects: world.recorder().objects(),
+        keys_made: assembly.keys_made(),
         bit,
         edited: edited.or(edited_in_time),
         world,

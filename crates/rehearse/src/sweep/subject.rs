@@ -16,7 +16,6 @@ use windlass_sim::fault::Scenario;
 use windlass_sim::world::{self, World};
 
 use crate::rehearsal::{self, Request, Verdict, Wish};
-use crate::seam::Old;
 use crate::settle;
 
 /// The release that clusters are made with.
@@ -177,14 +176,12 @@ pub struct Subject {
     pub request: Request,
     /// The cluster that is to be made; nothing where it is there already.
     pub create: Option<Box<TanzuKubernetesCluster>>,
-    /// How requests would have been once, to see that the sweep finds it.
-    pub old: Option<Old>,
 }
 
 impl Subject {
     /// Something that is asked of a cluster that is there.
     pub fn new(start: World, request: Request) -> Self {
-        Self { start, request, create: None, old: None }
+        Self { start, request, create: None }
     }
 
     /// A cluster of a size, made for this, and what is asked of it.

@@ -18,7 +18,7 @@ use crate::start::{self, FROM, SEED, TO};
 use crate::sweeps;
 
 /// The update, and somebody who wants it to be given up after a while.
-fn request(after: u64) -> Request {
+pub fn request(after: u64) -> Request {
     let action = Action::Patch {
         cluster: None,
         api_version: "windlass.dev/v1alpha1".into(),

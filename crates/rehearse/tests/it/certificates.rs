@@ -20,7 +20,7 @@ const NAMES: [&str; 4] = ["my-tkc-ca", "my-tkc-etcd", "my-tkc-proxy", "my-tkc-sa
 
 /// Whose the certificates are.
 #[derive(Clone, Copy)]
-enum Owner {
+pub enum Owner {
     /// The configuration of the machine that began the cluster.
     First,
     /// The configuration of a machine of another cluster.
@@ -30,7 +30,7 @@ enum Owner {
 }
 
 /// A World in which the certificates of its cluster have another owner, and no other.
-fn owned_by(owner: Owner) -> World {
+pub fn owned_by(owner: Owner) -> World {
     start::changed(start::one_and_one(), move |world| async move {
         let configurations: Api<KubeadmConfig> = Api::namespaced(world.client(), "default");
         let configuration = match owner {

@@ -5,6 +5,7 @@ mod secret;
 
 use std::collections::BTreeSet;
 
+use jiff::Timestamp;
 use windlass_api::{annotation, label};
 use windlass_apiserver::store::{Change, ChangeKind, Entry, Key};
 
@@ -110,6 +111,11 @@ fn named(change: &Change) -> Option<String> {
     })
 }
 
+/// Since when something is so.
+fn since(before: Option<Timestamp>, is_so: bool, now: Timestamp) -> Option<Timestamp> {
+    is_so.then(|| before.unwrap_or(now))
+}
+
 impl Live {
     fn of(entry: &Entry) -> Self {
         let owners = entry.owners.iter().map(|owner| owner.uid.clone()).collect();
@@ -121,9 +127,11 @@ impl Cluster {
     fn fold_tkc(&mut self, change: &Change) -> Result<Vec<Fact>, serde_json::Error> {
         if change.kind == ChangeKind::Deleted {
             self.wish = None;
+            self.held.by_wish = None;
             return Ok(vec![Fact::ClusterGone]);
         }
         let read: read::Tkc = serde_json::from_slice(&change.object.json)?;
+        self.held.by_wish = since(self.held.by_wish, read.metadata.is_paused(), change.at);
         let status = read.status.unwrap_or_default();
         let mut addons = (BTreeSet::new(), BTreeSet::new());
         for addon in status.addons.unwrap_or_default().into_values() {
@@ -170,6 +178,8 @@ impl Cluster {
     fn fold_owner(&mut self, change: &Change) -> Result<Vec<Fact>, serde_json::Error> {
         let now = (change.kind != ChangeKind::Deleted).then(|| Live::of(&change.object));
         let read: read::ClusterObject = serde_json::from_slice(&change.object.json)?;
+        let is_paused = read.spec.as_ref().is_some_and(|spec| spec.paused == Some(true)) || read.metadata.is_paused();
+        self.held.by_cluster = since(self.held.by_cluster, is_paused && now.is_some(), change.at);
         self.control_plane_name = read.spec.and_then(|spec| spec.control_plane_ref).map(|named| named.name.into());
         if self.object == now {
             return Ok(Vec::new());

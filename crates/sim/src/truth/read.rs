@@ -22,6 +22,13 @@ pub(super) struct Metadata {
     pub(super) owner_references: Option<Vec<Named>>,
 }
 
+impl Metadata {
+    /// Somebody says by an annotation that nobody may touch it.
+    pub(super) fn is_paused(&self) -> bool {
+        self.annotations.as_ref().is_some_and(|all| all.contains_key(windlass_api::annotation::PAUSED.name))
+    }
+}
+
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Named {
     #[serde(default)]
@@ -49,6 +56,7 @@ pub(super) struct OfClusterSpec {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct ClusterObject {
+    pub(super) metadata: Metadata,
     pub(super) spec: Option<ClusterSpec>,
 }
 
@@ -56,10 +64,12 @@ pub(super) struct ClusterObject {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ClusterSpec {
     pub(super) control_plane_ref: Option<Named>,
+    pub(super) paused: Option<bool>,
 }
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Tkc {
+    pub(super) metadata: Metadata,
     pub(super) spec: TkcSpec,
     pub(super) status: Option<TkcStatus>,
 }

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use windlass_api::label;
 
-use super::{MACHINES, MEMBERS, check, check_with};
-use crate::timeline::script::{NEW, OLD, Script};
+use super::{MACHINES, MEMBERS, TKC, check, check_with};
+use crate::actor::{Actor, acting_now};
+use crate::timeline::script::{CLUSTER, NEW, OLD, Script};
 
 #[test]
 fn d1_add_ons_come_before_the_first_machine() {
@@ -52,6 +53,46 @@ fn d1_asks_about_the_first_machine_only() {
         script.retire("cp-0", OLD, true);
         script.remove("daemonsets.apps", "kube-system/coredns-v1.17.4");
         script.control_plane_machine("cp-1-1", "cp-1", NEW, "1");
+    });
+}
+
+#[test]
+fn d4_what_is_paused_is_left_alone() {
+    let paused = |script: &mut Script, paused: bool| {
+        script.edit("clusters.cluster.x-k8s.io", CLUSTER, |cluster| cluster["spec"]["paused"] = paused.into());
+    };
+    let begun = |script: &mut Script| {
+        script.update(NEW, "Running");
+        script.addons(NEW);
+    };
+    let job = |script: &mut Script| acting_now(Actor::Windlass, || script.job(0, false));
+    let machine = |script: &mut Script| {
+        acting_now(Actor::Upgrader, || script.control_plane_machine("cp-0-1", "cp-0", NEW, "1"));
+    };
+    check(&["D4", "D4"], |script| {
+        paused(script, true);
+        begun(script);
+        job(script);
+        machine(script);
+    });
+    check(&["D4"], |script| {
+        script.edit(TKC, CLUSTER, |wish| wish["metadata"]["annotations"] = json!({"cluster.x-k8s.io/paused": ""}));
+        begun(script);
+        job(script);
+    });
+    // It was under way, or is somebody else's doing, or the pause is over.
+    check(&[], |script| {
+        begun(script);
+        paused(script, true);
+        job(script);
+        script.control_plane_machine("cp-0-1", "cp-0", NEW, "1");
+    });
+    check(&[], |script| {
+        paused(script, true);
+        begun(script);
+        paused(script, false);
+        job(script);
+        machine(script);
     });
 }
 

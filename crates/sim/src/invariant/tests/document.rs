@@ -116,7 +116,7 @@ Each is declared, reported whenever it is made use of, and tested to be no wider
 const ELSEWHERE: &str = "
 ## Not on what is true
 
-Ids of V, E, C, W and O for which there is no rule here, and why. Of D, those about pauses, pruning, hooks and fields (D3 to D5, D9 to D13)
+Ids of V, E, C, W and O for which there is no rule here, and why. Of D, those about pauses, pruning, hooks and fields (D3, D5, D9 to D13)
 are about what a controller sends or does over time, and belong to its own tests.
 
 | id | why |
