@@ -1,8 +1,10 @@
 //! The releases that a management cluster has, as people choose among them.
 
+pub mod object;
+
 use serde::Serialize;
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
-use windlass_api::version::KubernetesVersion;
+use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_plan::release::{Release, ReleaseError};
 use windlass_plan::resolve::Refusal;
 
@@ -48,6 +50,9 @@ pub struct Summary {
     pub image: String,
     /// What tells it from all others.
     pub digest: String,
+    /// What is shown on it, where it is an object of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub object: Option<object::Object>,
 }
 
 /// What comes with a release.
@@ -72,6 +77,7 @@ impl From<&Release> for Summary {
             addons: release.addons.iter().map(addon).collect(),
             image: release.image().map(ToString::to_string).unwrap_or_default(),
             digest: release.digest().to_owned(),
+            object: None,
         }
     }
 }
@@ -83,6 +89,21 @@ pub enum Error {
     None,
     #[error(transparent)]
     Refused(Box<Refusal>),
+    #[error("{}", not_one(asked, found, known))]
+    NotOne { asked: VersionPrefix, found: Vec<KubernetesVersion>, known: Vec<KubernetesVersion> },
+    #[error(
+        "{version} is the release of a machine image only: there is no TanzuKubernetesRelease of it that could be taken out of use"
+    )]
+    NoObject { version: KubernetesVersion },
+}
+
+fn not_one(asked: &VersionPrefix, found: &[KubernetesVersion], known: &[KubernetesVersion]) -> String {
+    let listed =
+        |versions: &[KubernetesVersion]| versions.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    if found.is_empty() {
+        return format!("no release begins with {asked}; there are {}", listed(known));
+    }
+    format!("{} releases begin with {asked}: {}", found.len(), listed(found))
 }
 
 impl From<Box<Refusal>> for Error {
@@ -95,20 +116,21 @@ impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
             Self::None => Kind::Environment,
-            Self::Refused(_) => Kind::User,
+            Self::Refused(_) | Self::NotOne { .. } | Self::NoObject { .. } => Kind::User,
         }
     }
 
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::None => "kubectl get virtualmachineimages".to_owned(),
-            Self::Refused(_) => "windlass release list".to_owned(),
+            Self::Refused(_) | Self::NotOne { .. } => "windlass release list".to_owned(),
+            Self::NoObject { .. } => "kubectl get tanzukubernetesreleases".to_owned(),
         })
     }
 
     fn exit(&self) -> Exit {
         match self {
-            Self::None => Exit::Failed,
+            Self::None | Self::NotOne { .. } | Self::NoObject { .. } => Exit::Failed,
             Self::Refused(refusal) => match &**refusal {
                 Refusal::Downgrade { .. }
                 | Refusal::SkippedMinor { .. }

@@ -65,8 +65,8 @@ fn an_upgrade_whose_image_is_gone_when_its_last_machine_is_made_ends_by_the_copy
     assert_eq!(told(&ended).as_deref(), Some("ImageGone"));
     assert_eq!(kept(&ended.world), ["v1.16.7_vmware.1-guest.1"]);
     // Nor is anything left of what the machines before were made from.
-    let everything = Range { namespace: None, after: None, limit: 0 };
-    let count = |resource: &str| ended.world.management().store().list(resource, everything, |_| true).entries.len();
+    let ours = Range { namespace: Some("default"), after: None, limit: 0 };
+    let count = |resource: &str| ended.world.management().store().list(resource, ours, |_| true).entries.len();
     assert_eq!(count("wcpmachinetemplates.infrastructure.cluster.vmware.com"), 1);
     assert_eq!(count("kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io"), 1);
 }

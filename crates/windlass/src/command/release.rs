@@ -1,4 +1,7 @@
-//! `windlass release`: which releases there are, and how to get from one to another.
+//! `windlass release`: which releases there are, what they are made of, whether they are used, and how to get from one to another.
+
+mod activation;
+mod show;
 
 use serde::Serialize;
 use windlass_api::name::ClusterName;
@@ -8,14 +11,17 @@ use crate::changed::Changed;
 use crate::client::{self, Connection, Management};
 use crate::error::{Exit, Failure};
 use crate::output;
-use crate::release::{self, Summary};
+use crate::release::{self, Summary, object};
 use crate::way::{self, Way};
 
 /// Show the releases that clusters can have
 #[derive(clap::Subcommand)]
 pub enum Release {
     List(List),
+    Show(show::Show),
     Path(Path),
+    Activate(activation::Activate),
+    Deactivate(activation::Deactivate),
 }
 
 impl Release {
@@ -23,7 +29,10 @@ impl Release {
     pub async fn run(self) -> Result<Exit, Failure> {
         match self {
             Self::List(list) => list.run().await,
+            Self::Show(show) => show.run().await,
             Self::Path(path) => path.run().await,
+            Self::Activate(activate) => activate.run().await,
+            Self::Deactivate(deactivate) => deactivate.run().await,
         }
     }
 }
@@ -63,27 +72,48 @@ fn names<'a>(versions: impl Iterator<Item = &'a KubernetesVersion>) -> String {
     versions.map(|version| format!("release/{version}")).collect::<Vec<_>>().join("\n")
 }
 
-/// The releases there are, oldest first.
+/// The releases there are, oldest first: those of machine images, and those that are objects of their own.
 pub async fn summaries(management: &Management) -> Result<Vec<Summary>, client::Error> {
-    Ok(release::all(management).await?.iter().map(Summary::from).collect())
+    let mut summaries = release::all(management).await?.iter().map(Summary::from).collect();
+    object::merge(&mut summaries, object::all(management).await?);
+    Ok(summaries)
+}
+
+/// The one release that begins so, or that is so.
+fn the_one(asked: &VersionPrefix, mut releases: Vec<Summary>) -> Result<Summary, release::Error> {
+    let known: Vec<KubernetesVersion> = releases.iter().map(|release| release.version.clone()).collect();
+    releases.retain(|release| asked.matches(&release.version));
+    if let Some(exact) = releases.iter().position(|release| asked.is_all_of(&release.version)) {
+        return Ok(releases.swap_remove(exact));
+    }
+    match <[Summary; 1]>::try_from(releases) {
+        Ok([release]) => Ok(release),
+        Err(several) => {
+            let found = several.into_iter().map(|release| release.version).collect();
+            Err(release::Error::NotOne { asked: asked.clone(), found, known })
+        }
+    }
 }
 
 /// The releases as a table; a remark where there are none.
 pub fn print(releases: &[Summary]) -> Result<(), output::Error> {
     if releases.is_empty() {
-        output::say("No releases found: no machine image says what is on it.");
+        output::say("No releases found: no machine image says what is on it, and there is no TanzuKubernetesRelease.");
         return Ok(());
     }
     let rows = releases.iter().map(|release| {
         let addons = release.addons.iter().map(|addon| format!("{} {}", addon.name, addon.version));
+        let object = release.object.as_ref();
         vec![
             release.version.to_string(),
             release.kubernetes.to_string(),
             release.etcd.clone(),
+            output::cell(object.map(|object| &object.ready)),
+            output::cell(object.map(|object| &object.compatible)),
             addons.collect::<Vec<_>>().join(", "),
         ]
     });
-    output::data(&output::table(&["RELEASE", "KUBERNETES", "ETCD", "ADD-ONS"], rows))
+    output::data(&output::table(&["RELEASE", "KUBERNETES", "ETCD", "READY", "COMPATIBLE", "ADD-ONS"], rows))
 }
 
 /// Show the releases on the way from a cluster's own to another

@@ -71,6 +71,7 @@ topics![
     abort["--speed", "600"],
     apply,
     auth,
+    classes["--speed", "600"],
     cli["--speed", "600"],
     cluster_api["--speed", "600"],
     create,
