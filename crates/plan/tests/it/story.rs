@@ -320,6 +320,33 @@ fn an_update_whose_job_failed_at_its_very_end_still_ends_with_success() {
 }
 
 #[test]
+fn a_job_that_is_deleted_before_the_last_mark_is_gone_is_made_again() {
+    let mut fake = running_cluster(1, 1);
+    fake.target = target(1, 1, "v1.16.7");
+    live(&mut fake);
+    let (update, name) = (fake.update().unwrap(), fake.inventory.control_plane.machines[0].name.clone());
+    let created = |planned: &Planned| planned.steps.iter().any(|step| step.action.kind() == "Job");
+    // The update runs, and its last machine still carries its mark.
+    fake.inventory.update.as_mut().unwrap().state = UpdateRecordState::Running;
+    fake.inventory.control_plane.machines[0].update = Some(update);
+    assert_eq!(
+        checked_plan(&fake).record,
+        Some(Record::Succeeded),
+        "whoever ended the Job has read that nothing is left"
+    );
+    fake.inventory.control_plane.job = None;
+    let planned = checked_plan(&fake);
+    assert!(created(&planned) && planned.record.is_none(), "{:?}", planned.steps);
+    assert!(planned.steps.iter().any(|step| step.why.contains(name.as_str())), "{:?}", planned.steps);
+    // Nothing is left to do without the mark, nor where no update runs.
+    fake.inventory.control_plane.machines[0].update = None;
+    assert_eq!(checked_plan(&fake).record, Some(Record::Succeeded));
+    fake.record(&Record::Succeeded);
+    fake.inventory.control_plane.machines[0].update = Some(update);
+    assert!(!created(&checked_plan(&fake)));
+}
+
+#[test]
 fn a_new_target_after_a_failure_is_a_new_update() {
     let mut fake = failed_update();
     fake.record(&Record::Failed { message: "timed out".to_owned() });
