@@ -96,7 +96,7 @@ async fn run_in(world: World, subject: &Subject, plan: &Plan) -> Result<Run, Err
     };
     let left_out = plan.old.iter().filter_map(|old| old.left_out());
     let gates = Gates::without(&subject.request.without_gates.iter().copied().chain(left_out).collect::<Vec<_>>());
-    let (crashes, old) = (crashes.clone(), plan.old.clone());
+    let old = plan.old.clone();
     let settings = Settings { gates, crashes: crashes.clone(), old, ..Settings::rehearsal(&world) };
     let assembly = Assembly::new(world.clone(), settings);
     let mut edited = None;

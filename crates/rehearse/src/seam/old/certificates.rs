@@ -18,10 +18,10 @@ fn reference(object: &Value) -> Value {
 
 /// The new configuration of a machine of the control plane gets the certificates, in place of whoever had them.
 pub(super) async fn owned_by_configurations(aged: &Aged, next: usize, sent: Sent) -> Result<Answer, kube::Error> {
-    let (made, answer) = match sent.is("create", "kubeadmconfigs") {
-        true => answer::read(aged.ask(next, sent.clone()).await?).await?,
-        false => return aged.ask(next, sent).await,
-    };
+    if !sent.is("create", "kubeadmconfigs") {
+        return aged.ask(next, sent).await;
+    }
+    let (made, answer) = answer::read(aged.ask(next, sent.clone()).await?).await?;
     let labels = &made["metadata"]["labels"];
     if !answer.status().is_success() || labels[label::CONTROL_PLANE.name].is_null() {
         return Ok(answer);

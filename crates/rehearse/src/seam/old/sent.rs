@@ -72,8 +72,8 @@ impl Sent {
     }
 
     /// A merge patch by the same sender.
-    pub(super) fn patch(&self, path: &str, patch: &Value) -> Self {
-        let mut other = self.clone().to(path).saying(patch);
+    pub(super) fn patch(&self, object: &str, change: &Value) -> Self {
+        let mut other = self.clone().to(object).saying(change);
         other.parts.method = Method::PATCH;
         other.parts.headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/merge-patch+json"));
         other
