@@ -297,7 +297,7 @@ impl FaultMatrix {
         }
         let told = |(row, cell, steps): (&Row, &Cell, Vec<&str>)| {
             let at = match steps.as_slice() {
-                [rest @ .., last] if rest.is_empty() => (*last).to_owned(),
+                [one] => (*one).to_owned(),
                 [rest @ .., last] if rest.len() <= STEPS_MAX => format!("{} and {last}", rest.join(", ")),
                 all => format!("{} and {} more steps", all[..STEPS_MAX].join(", "), all.len() - STEPS_MAX),
             };

@@ -22,8 +22,8 @@ pub(super) fn check(evidence: &Evidence, found: &mut Found) {
     }
 }
 
-fn expiring(certificate: &Certificate, expires: Timestamp, evidence: &Evidence) -> Option<Risk> {
-    let left = evidence.at.duration_until(expires);
+fn expiring(certificate: &Certificate, end: Timestamp, evidence: &Evidence) -> Option<Risk> {
+    let left = evidence.at.duration_until(end);
     if left > SOON {
         return None;
     }
@@ -45,7 +45,7 @@ fn expiring(certificate: &Certificate, expires: Timestamp, evidence: &Evidence) 
         id: RiskId::CertExpiring,
         object: certificate.object.clone(),
         message,
-        because: vec![ends(*of, expires)],
+        because: vec![ends(*of, end)],
         way_out: renewal(certificate, expired),
     })
 }

@@ -51,7 +51,7 @@ impl Report {
 fn text(row: usize, class: &str, line: &str) -> String {
     let y = MARGIN + row * LINE + LINE / 2;
     // Blanks at the beginning are how a line says where it belongs.
-    format!("<text class=\"{class}\" x=\"{MARGIN}\" y=\"{y}\" xml:space=\"preserve\">{}</text>", escaped(&line))
+    format!("<text class=\"{class}\" x=\"{MARGIN}\" y=\"{y}\" xml:space=\"preserve\">{}</text>", escaped(line))
 }
 
 /// A line as several that fit, between its words. What goes on is further in.

@@ -93,7 +93,7 @@ fn a_manifest_in_a_version_that_goes_is_known_by_that_and_nothing_else_of_it_is_
     assert!(format!("{new:?}").contains("kubectl-client-side-apply"));
     assert_eq!(said(&new, RiskId::ApiClientOld), []);
     let unread = changed(RiskId::ApiRemoved, |snapshot| {
-        forbidden(snapshot, "networkpolicies.networking.k8s.io of default/my-tkc")
+        forbidden(snapshot, "networkpolicies.networking.k8s.io of default/my-tkc");
     });
     is_unknown(&unread, "networkpolicies");
     // Of a kind that loses no version on this way nothing has to be known.
