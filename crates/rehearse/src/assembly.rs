@@ -164,7 +164,9 @@ impl Assembly {
     /// Runs the controllers of one process.
     async fn run_once(&self, process: &Process, stop: impl Future<Output = ()> + Clone) {
         let access = self.access(process);
-        tokio::join!(reconcile::run(access.clone(), stop.clone()), bootstrap::run(access, stop));
+        // In boxes of their own: there may be thousands of Worlds at a time.
+        let clusters = Box::pin(reconcile::run(access.clone(), stop.clone()));
+        tokio::join!(clusters, Box::pin(bootstrap::run(access, stop)));
     }
 
     /// Runs the controllers, and starts them again when they have crashed.
