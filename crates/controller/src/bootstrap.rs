@@ -42,6 +42,8 @@ const CONTROLLER: &str = "windlass.dev/bootstrap";
 const AFTER_WRITES: Duration = Duration::from_secs(1);
 /// While something is waited for.
 const AWAITED: Duration = Duration::from_secs(10);
+/// While something is waited for that only an Event can tell of: each look is one.
+const NOWHERE_TO_TELL: Duration = Duration::from_secs(60);
 /// When nothing is waited for. This undoes what somebody changed in the workload cluster, and hears of new values.
 const DRIFT: Duration = Duration::from_secs(5 * 60);
 /// How often it is asked what is to be copied: values may refer to values.
@@ -55,6 +57,15 @@ enum Error {
     Read {
         /// What.
         object: String,
+        /// What the API said.
+        #[source]
+        source: Box<kube::Error>,
+    },
+    /// What was found out could not be written down.
+    #[error("write the status of ClusterBootstrap {name}: {}", said(source))]
+    Status {
+        /// Which.
+        name: String,
         /// What the API said.
         #[source]
         source: Box<kube::Error>,
@@ -196,13 +207,20 @@ async fn look(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Subject) -> Resul
         copies.extend(observe::copies(ctx, subject, orders).await?);
     }
     match (settled, &basis.bootstrap) {
-        (Settled::Nothing | Settled::Look(_), _) | (Settled::Done, None) => Ok(Again::After(DRIFT)),
-        (Settled::Wait(blocked), bootstrap) => {
-            if let Some(bootstrap) = bootstrap {
-                let conditions = waiting(subject, bootstrap, &blocked, ctx.access.clock.now());
-                tell(ctx, bootstrap, conditions).await?;
-            }
+        (Settled::Nothing, _) | (Settled::Done, None) => Ok(Again::After(DRIFT)),
+        (Settled::Look(orders), _) => {
+            tracing::warn!(cluster = %ctx.key(), ?orders, "values refer to values that refer to values, and so on");
+            Ok(Again::After(DRIFT))
+        }
+        (Settled::Wait(blocked), None) => {
             warn(ctx, cluster, &blocked).await;
+            Ok(Again::After(NOWHERE_TO_TELL))
+        }
+        (Settled::Wait(blocked), Some(bootstrap)) => {
+            let conditions = waiting(subject, bootstrap, &blocked, ctx.access.clock.now());
+            if tell(ctx, bootstrap, conditions).await? {
+                warn(ctx, cluster, &blocked).await;
+            }
             Ok(Again::After(AWAITED))
         }
         (Settled::Write(steps), _) => {
@@ -222,7 +240,7 @@ async fn bring_packages(
 ) -> Result<Again, Error> {
     let (seen, workload) = observe::packages(ctx, subject, bootstrap).await?;
     let listed = basis.release.as_ref().and_then(|release| release.spec.bootstrap_packages.as_deref());
-    let brought = bring(&seen.bringing(subject, bootstrap, listed.unwrap_or_default(), ctx.access.clock.now()));
+    let brought = bring(&seen.bringing(subject, bootstrap, listed, ctx.access.clock.now()));
     // What was found out is on record before anything follows from it.
     let told = tell(ctx, bootstrap, brought.status.conditions.clone()).await?;
     if let Some(blocked) = brought.blocked.as_ref().filter(|_| told && brought.stalled) {
@@ -291,9 +309,7 @@ async fn tell(ctx: &Ctx<Context>, bootstrap: &ClusterBootstrap, conditions: Vec<
     let patch = json!({"metadata": {"uid": bootstrap.metadata.uid}, "status": {"conditions": conditions}});
     let params = kube::api::PatchParams::default();
     let written = api.patch_status(&name, &params, &kube::api::Patch::Merge(&patch)).await;
-    let failed =
-        |source| Error::Read { object: format!("the answer to the status of {name}"), source: Box::new(source) };
-    written.map(|_| true).map_err(failed)
+    written.map(|_| true).map_err(|source| Error::Status { name, source: Box::new(source) })
 }
 
 /// Tells people what it is waited for. It is only for them: nothing depends on it.

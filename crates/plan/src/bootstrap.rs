@@ -65,10 +65,8 @@ pub struct Subject {
     pub release: ReleaseName,
     /// The release that it is held for.
     pub held_for: Option<String>,
-    /// `spec.paused`.
-    pub paused: bool,
-    /// Its owner had paused it before we held it, and it stays so.
-    pub keep_paused: bool,
+    /// Whether it is paused.
+    pub pause: Pause,
     /// Its packages are chosen by somebody else.
     pub custom_bootstrap: bool,
     /// It is the management cluster itself.
@@ -77,6 +75,17 @@ pub struct Subject {
     pub provisioned: bool,
     /// Its finalizers.
     pub finalizers: Vec<String>,
+}
+
+/// Whether a cluster is paused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pause {
+    /// It is not.
+    None,
+    /// It is. Whether that is our hold, its annotation says.
+    Set,
+    /// Its owner had paused it before we held it, and it stays so.
+    Kept,
 }
 
 /// A Cluster that cannot be read.
@@ -111,8 +120,11 @@ impl Subject {
             },
             release: ReleaseName::new(release).map_err(wrong("metadata.labels[run.tanzu.vmware.com/tkr]"))?,
             held_for: annotations.get(annotation::HELD_FOR_RELEASE.name).cloned(),
-            paused: cluster.spec.paused == Some(true),
-            keep_paused: annotation::KEEP_PAUSED.is_in(&annotations),
+            pause: match cluster.spec.paused {
+                Some(true) if annotation::KEEP_PAUSED.is_in(&annotations) => Pause::Kept,
+                Some(true) => Pause::Set,
+                Some(false) | None => Pause::None,
+            },
             custom_bootstrap: annotation::CUSTOM_BOOTSTRAP.is_in(&annotations),
             management: label::MANAGEMENT_CLUSTER.is_in(&labels),
             provisioned: initialized.is_some_and(|reached| reached.control_plane_initialized),

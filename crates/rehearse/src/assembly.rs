@@ -204,11 +204,12 @@ impl Assembly {
             tracing::warn!(%error, "Cluster API was not told to ask us");
         }
         match self.settings.classes {
-            None => reconcile::run(access, stop).await,
+            // In boxes of their own: there may be thousands of Worlds at a time.
+            None => Box::pin(reconcile::run(access, stop)).await,
             Some(_) => {
-                let (releases, bootstrap) =
-                    (releases::run(access.clone(), stop.clone()), bootstrap::run(access.clone(), stop.clone()));
-                tokio::join!(reconcile::run(access, stop), releases, bootstrap);
+                let releases = Box::pin(releases::run(access.clone(), stop.clone()));
+                let packages = Box::pin(bootstrap::run(access.clone(), stop.clone()));
+                tokio::join!(Box::pin(reconcile::run(access, stop)), releases, packages);
             }
         }
     }

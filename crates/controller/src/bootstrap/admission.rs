@@ -47,12 +47,11 @@ pub async fn review(client: &Client, review: Value) -> Result<Value, String> {
         None => Vec::new(),
         Some((asked, before)) => judge(client, &asked, before.as_ref()).await?,
     };
-    let response = match why.is_empty() {
-        true => json!({"uid": uid, "allowed": true}),
-        false => {
-            let status = json!({"code": 422, "reason": "Invalid", "message": why.join("; ")});
-            json!({"uid": uid, "allowed": false, "status": status})
-        }
+    let response = if why.is_empty() {
+        json!({"uid": uid, "allowed": true})
+    } else {
+        let status = json!({"code": 422, "reason": "Invalid", "message": why.join("; ")});
+        json!({"uid": uid, "allowed": false, "status": status})
     };
     Ok(json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response}))
 }

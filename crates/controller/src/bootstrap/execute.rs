@@ -12,7 +12,7 @@ use windlass_plan::step::{Place, Revision};
 
 use crate::execute::write::{self, WriteError};
 use crate::execute::{FIELD_MANAGER, Kinds};
-use crate::said::{is_already_exists, is_conflict, is_not_found};
+use crate::said::{is_already_exists, is_conflict, is_not_found, is_other_object};
 
 /// What steps are executed with.
 pub(super) struct Executor<'a> {
@@ -121,13 +121,14 @@ impl Executor<'_> {
         patch["metadata"]["resourceVersion"] = json!(expect.resource_version);
         patch["metadata"]["uid"] = json!(expect.uid.as_str());
         let params = PatchParams { field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
-        let patched = match status {
-            true => api.patch_status(&object.name, &params, &Patch::Merge(&patch)).await,
-            false => api.patch(&object.name, &params, &Patch::Merge(&patch)).await,
+        let patched = if status {
+            api.patch_status(&object.name, &params, &Patch::Merge(&patch)).await
+        } else {
+            api.patch(&object.name, &params, &Patch::Merge(&patch)).await
         };
         match patched {
             Ok(_) => Ok(Made::Yes),
-            Err(error) if is_conflict(&error) || is_not_found(&error) => Ok(Made::Outdated),
+            Err(error) if is_conflict(&error) || is_other_object(&error) || is_not_found(&error) => Ok(Made::Outdated),
             Err(error) => Err(WriteError::api("change", object.to_string())(error)),
         }
     }

@@ -42,7 +42,7 @@ pub(super) struct Basis {
 }
 
 /// What there is of the packages.
-pub(super) struct Packages {
+pub(super) struct Sight {
     packages: BTreeMap<String, Value>,
     values: FoundValues,
     digests: BTreeMap<String, String>,
@@ -51,13 +51,13 @@ pub(super) struct Packages {
     workload: Workload,
 }
 
-impl Packages {
+impl Sight {
     /// The same, for whoever plans.
     pub(super) fn bringing<'a>(
         &'a self,
         cluster: &'a Subject,
         bootstrap: &'a ClusterBootstrap,
-        listed: &'a [LocalReference],
+        listed: Option<&'a [LocalReference]>,
         now: Timestamp,
     ) -> Bringing<'a> {
         Bringing {
@@ -172,7 +172,7 @@ pub(super) async fn packages(
     ctx: &Ctx<Context>,
     subject: &Subject,
     bootstrap: &ClusterBootstrap,
-) -> Result<(Packages, Option<Client>), Error> {
+) -> Result<(Sight, Option<Client>), Error> {
     // What cannot be read is told by whoever plans.
     let wanted = listed(&bootstrap.spec.packages).unwrap_or_default();
     let mut packages = BTreeMap::new();
@@ -201,7 +201,7 @@ pub(super) async fn packages(
         may_wait.map(|listed| listed.child(&subject.name, PackagePart::Install).to_string()).collect();
     let (workload, connection) = workload(ctx, subject, &may_wait).await;
     let kubeconfig = kubeconfig(ctx, subject).await?;
-    Ok((Packages { packages, values, digests, kapp, kubeconfig, workload }, connection))
+    Ok((Sight { packages, values, digests, kapp, kubeconfig, workload }, connection))
 }
 
 /// A Package, with all fields of its spec.
@@ -222,9 +222,10 @@ async fn values_of(ctx: &Ctx<Context>, subject: &Subject, bootstrap: &ClusterBoo
     let mut values = FoundValues::new();
     for (_, reference) in references(&bootstrap.spec.packages) {
         let Some(object) = object(ctx, namespace, &reference, &reference.name).await? else { continue };
-        let name = match reference.is_secret() {
-            true => Some(reference.name.clone()),
-            false => object["status"]["secretRef"].as_str().map(str::to_owned),
+        let name = if reference.is_secret() {
+            Some(reference.name.clone())
+        } else {
+            object["status"]["secretRef"].as_str().map(str::to_owned)
         };
         let secret = match name {
             None => Err(format!("{reference} has no status.secretRef yet: its controller has not made a Secret of it")),

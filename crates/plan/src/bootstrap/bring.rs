@@ -21,7 +21,9 @@ use super::condition::{self, Gate, Told};
 use super::gate::{Judged, PATIENCE, packages_first};
 use super::step::{Object, Step, Write};
 use super::values::{self, FILE, Found, FoundValues};
-use super::{Blocked, FINALIZER, Installed, Installs, Listed, SYSTEM_NAMESPACE, Subject, install, listed, settle};
+use super::{
+    Blocked, FINALIZER, Installed, Installs, Listed, Pause, SYSTEM_NAMESPACE, Subject, install, listed, settle,
+};
 use crate::release::PackageSlot;
 use crate::render;
 use crate::step::{Place, Revision};
@@ -33,8 +35,8 @@ pub struct Bringing<'a> {
     pub cluster: &'a Subject,
     /// Its packages: what [`settle`](super::settle()) was done with.
     pub bootstrap: &'a ClusterBootstrap,
-    /// All packages that its release has.
-    pub listed: &'a [LocalReference],
+    /// All packages that its release has; nothing where the release is gone.
+    pub listed: Option<&'a [LocalReference]>,
     /// Packages of the system namespace, by name.
     pub packages: &'a BTreeMap<String, Value>,
     /// What values are made of, in the cluster's namespace.
@@ -254,7 +256,7 @@ impl<'b> Bringing<'b> {
                 if there != Some(&digest) {
                     let from = NamespacedName {
                         namespace: self.cluster.namespace.clone(),
-                        name: ObjectName::new(&name).map_err(|error| self.unreadable(listed, &error.to_string()))?,
+                        name: ObjectName::new(&name).map_err(|error| Self::unreadable(listed, &error.to_string()))?,
                     };
                     let object = install::values(self.cluster, listed, SYSTEM_NAMESPACE);
                     let why = format!("{} has its values", listed.short());
@@ -290,7 +292,7 @@ impl<'b> Bringing<'b> {
         Some(Step::new(place, Write::Apply { object }, format!("{} has its values", listed.short())))
     }
 
-    fn unreadable(&self, listed: &Listed, why: &str) -> Blocked {
+    fn unreadable(listed: &Listed, why: &str) -> Blocked {
         Blocked::Unreadable { field: format!("{}.valuesFrom", listed.slot.field()), why: why.to_owned() }
     }
 
@@ -299,7 +301,7 @@ impl<'b> Bringing<'b> {
         let Some(from) = &listed.values else { return Ok(Values::None) };
         let Some(reference) = clone::reference(from) else {
             let Some(inline) = &from.inline else { return Ok(Values::None) };
-            return values::text(inline).map(Values::Inline).map_err(|why| self.unreadable(listed, &why));
+            return values::text(inline).map(Values::Inline).map_err(|why| Self::unreadable(listed, &why));
         };
         let awaited = |why: String| Blocked::ValuesAwaited { package: listed.short().to_owned(), why };
         match self.values.get(&reference) {
@@ -365,7 +367,7 @@ impl<'b> Bringing<'b> {
             let known = known.iter().filter_map(|known| known.as_str().map(str::to_owned)).collect();
             held.push((kubeconfig, clone::revision(metadata), known));
         }
-        let hold = |(object, expect, known): (Object, Option<Revision>, Vec<String>)| {
+        let keep = |(object, expect, known): (Object, Option<Revision>, Vec<String>)| {
             let missing = !known.iter().any(|known| known == FINALIZER);
             let expect = expect.filter(|_| missing)?;
             let finalizers: Vec<String> = known.into_iter().chain([FINALIZER.to_owned()]).collect();
@@ -373,7 +375,7 @@ impl<'b> Bringing<'b> {
             let why = "packages that were added go before the cluster does";
             Some(Step::new(Place::Management, Write::Patch { object, patch, expect }, why))
         };
-        held.into_iter().filter_map(hold).collect()
+        held.into_iter().filter_map(keep).collect()
     }
 
     /// All that comes of it: the status, and the end of our hold where machines may follow.
@@ -414,7 +416,8 @@ impl<'b> Bringing<'b> {
 
     /// Packages that the release does not have in any version.
     fn outside(&self, packages: &[Listed]) -> Vec<String> {
-        let names: Vec<PackageName> = self.listed.iter().filter_map(|listed| listed.name.parse().ok()).collect();
+        let Some(known) = self.listed else { return Vec::new() };
+        let names: Vec<PackageName> = known.iter().filter_map(|listed| listed.name.parse().ok()).collect();
         let is_outside = |listed: &&Listed| !names.iter().any(|name| name.ref_name == listed.package.ref_name);
         packages.iter().filter(is_outside).map(|listed| listed.package.to_string()).collect()
     }
@@ -431,7 +434,7 @@ impl<'b> Bringing<'b> {
         let held_for = cluster.held_for.as_deref()?;
         let marks = json!({(annotation::HELD_FOR_RELEASE.name): null, (annotation::KEEP_PAUSED.name): null});
         let mut patch = json!({"metadata": {"annotations": marks}});
-        if cluster.paused && !cluster.keep_paused {
+        if cluster.pause == Pause::Set {
             patch["spec"] = json!({"paused": false});
         }
         let why = format!("the packages of {held_for} are in: the machines may follow");

@@ -52,10 +52,11 @@ fn of_package(listed: &Listed, install: &PackageInstall) -> Option<Condition> {
     let status = install.status.clone().unwrap_or_default();
     let current = status.observed_generation == install.metadata.generation;
     // What was found out for an earlier state of it says nothing about this one.
-    let state = match current {
-        true => STATES.into_iter().find(|state| is_true(&status.conditions, state.as_str())),
-        false => Some(ConditionType::Reconciling),
-    }?;
+    let state = if current {
+        STATES.into_iter().find(|state| is_true(&status.conditions, state.as_str()))?
+    } else {
+        ConditionType::Reconciling
+    };
     let message = status.useful_error_message.unwrap_or_default();
     Some(Condition {
         type_: format!("{}-{}", title(listed.short()), state.as_str()),

@@ -96,6 +96,10 @@ pub fn settle(seen: &Settling<'_>) -> Settled {
 
 fn decide(seen: &Settling<'_>) -> Result<Settled, Blocked> {
     let (cluster, name) = (seen.cluster, seen.cluster.release.as_str());
+    // What a cluster has of a release stays as it is when the release goes.
+    if seen.release.is_none() && seen.bootstrap.and_then(resolved) == Some(name) {
+        return Ok(Settled::Done);
+    }
     let release = seen.release.ok_or_else(|| Blocked::ReleaseMissing { release: name.to_owned() })?;
     let is_legacy = release.metadata.labels.as_ref().is_some_and(|labels| label::LEGACY_RELEASE.is_in(labels));
     if is_legacy {
@@ -153,12 +157,11 @@ impl Settling<'_> {
         };
         let template = self.template(&from)?;
         // What a release has beside its template is known only of the one that the cluster is asked to have.
-        let names = match self.cluster.release.as_str() == from {
-            true => listed.to_vec(),
-            false => super::listed::slots(template)
-                .into_iter()
-                .map(|(_, package)| LocalReference { name: package.ref_name.clone() })
-                .collect(),
+        let names = if self.cluster.release.as_str() == from {
+            listed.to_vec()
+        } else {
+            let packages = super::listed::slots(template).into_iter();
+            packages.map(|(_, package)| LocalReference { name: package.ref_name.clone() }).collect()
         };
         let draft = filled(self.cluster, current, template, (&from, &names), is_unmanaged(bootstrap))?;
         self.changed(bootstrap, draft, &from)

@@ -34,7 +34,8 @@ pub fn digest<'a>(data: impl IntoIterator<Item = (&'a str, &'a [u8])>) -> String
             hash.update(part);
         }
     }
-    hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    let nibbles = hash.finalize().into_iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    nibbles.filter_map(|nibble| char::from_digit(nibble.into(), 16)).collect()
 }
 
 /// Values that are in a `ClusterBootstrap` itself, as a file.

@@ -87,7 +87,7 @@ impl Place {
         bring(&Bringing {
             cluster: &self.cluster,
             bootstrap: &self.bootstrap,
-            listed: &self.listed,
+            listed: Some(&self.listed),
             packages: &self.packages,
             values: &self.values,
             digests: &self.digests,

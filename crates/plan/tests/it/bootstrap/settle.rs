@@ -191,6 +191,9 @@ fn what_is_missing_is_waited_for_by_name() {
     let (of_release, no_templates, copies) = (release(|_| {}), BTreeMap::new(), Copies::new());
     let seen = Settling { cluster: &plain, release: None, templates: &no_templates, bootstrap: None, copies: &copies };
     check_waits(&settle(&seen), "ReleaseMissing");
+    let of_release_that_is_gone = bootstrap("{}", |_| {});
+    let gone = Settling { bootstrap: Some(&of_release_that_is_gone), ..seen };
+    assert_eq!(settle(&gone), Settled::Done, "a cluster goes on with what it has");
     check_waits(&settle(&Settling { release: Some(&of_release), ..seen }), "TemplateMissing");
     let custom =
         cluster(|it| it["metadata"]["annotations"]["tkg.tanzu.vmware.com/custom-clusterbootstrap"] = "".into());
