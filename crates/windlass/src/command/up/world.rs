@@ -105,7 +105,7 @@ async fn live(
         keys: Arc::new(keys),
         crashes,
         trace: None,
-        old: None,
+        old: Vec::new(),
     };
     let assembly = Assembly::new(world, settings).counted_by(ours.metrics);
     drop(ready.send(Ok(assembly.world().management().clone())));
