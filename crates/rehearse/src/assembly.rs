@@ -188,12 +188,12 @@ impl Assembly {
     /// All controllers of one process.
     async fn run_process(&self, process: &Process, stop: impl Future<Output = ()> + Clone) {
         let access = self.access(process);
-        match self.settings.classes {
-            None => reconcile::run(access, stop).await,
-            Some(_) => {
-                tokio::join!(reconcile::run(access.clone(), stop.clone()), releases::run(access, stop));
-            }
+        if self.settings.classes.is_none() {
+            return reconcile::run(access, stop).await;
         }
+        // Boxed, so that a run without them is not the larger for it.
+        let of_classes = Box::pin(releases::run(access.clone(), stop.clone()));
+        tokio::join!(reconcile::run(access, stop), of_classes);
     }
 
     /// Says in the timeline that a process has crashed.
