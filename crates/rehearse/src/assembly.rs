@@ -203,15 +203,13 @@ impl Assembly {
         {
             tracing::warn!(%error, "Cluster API was not told to ask us");
         }
-        match self.settings.classes {
-            // In boxes of their own: there may be thousands of Worlds at a time.
-            None => Box::pin(reconcile::run(access, stop)).await,
-            Some(_) => {
-                let releases = Box::pin(releases::run(access.clone(), stop.clone()));
-                let packages = Box::pin(bootstrap::run(access.clone(), stop.clone()));
-                tokio::join!(Box::pin(reconcile::run(access, stop)), releases, packages);
-            }
+        if self.settings.classes.is_none() {
+            return reconcile::run(access, stop).await;
         }
+        // Boxed, so that a run without them is not the larger for it.
+        let of_classes = Box::pin(releases::run(access.clone(), stop.clone()));
+        let of_packages = Box::pin(bootstrap::run(access.clone(), stop.clone()));
+        tokio::join!(reconcile::run(access, stop), of_classes, of_packages);
     }
 
     /// Says in the timeline that a process has crashed.

@@ -147,8 +147,8 @@ mod tests {
             match word.split_once('>') {
                 _ if word == "paused" => held.paused = true,
                 _ if word == "+keep" => held.keep = true,
-                Some((release, hold)) => {
-                    (held.release, held.hold) = (Some(release.to_owned()), Some(hold.to_owned()));
+                Some((release, newer)) => {
+                    (held.release, held.hold) = (Some(release.to_owned()), Some(newer.to_owned()));
                 }
                 None if word != "-" => held.release = Some(word.to_owned()),
                 None => {}

@@ -109,6 +109,6 @@ impl ReleaseReport {
             say("Packages:", object.packages.clone());
             say("Clusters:", if clusters.is_empty() { vec!["none".to_owned()] } else { clusters.clone() });
         }
-        output::data(&output::table(&["", ""], rows).trim_start_matches('\n').to_owned())
+        output::data(output::table(&["", ""], rows).trim_start_matches('\n'))
     }
 }
