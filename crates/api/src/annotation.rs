@@ -150,6 +150,9 @@ keys! {
     /// The packages that stay when a cluster is deleted, with commas between them. Written by people; read by us.
     KEEP_PACKAGES: String = "run.tanzu.vmware.com/skip-packageinstall-deletion";
 
+    /// On a Cluster of which Cluster API asks us whether machines may follow: they may, to this release, whatever its packages are
+    /// like. Written by people; read by us.
+    GO_ON_WITHOUT_PACKAGES: ReleaseName = "windlass.dev/go-on-without-packages";
     /// On a `TanzuKubernetesCluster` whose release is only a hop: the release, in full, that it is on its way to. Workers that
     /// may wait for a later one keep their version. Written by `windlass upgrade`, which removes it with the last hop; read by
     /// us.

@@ -8,8 +8,8 @@ use windlass_api::hook::{Answer, HookName, Question};
 use windlass_api::kind::cluster_api::{Cluster, UpgradeStep};
 use windlass_api::kind::condition;
 use windlass_api::kind::release::ClusterBootstrap;
-use windlass_api::label;
 use windlass_api::version::{KubernetesVersion, MinorVersion};
+use windlass_api::{annotation, label};
 
 /// How soon we want to be asked again while packages are brought in. Cluster API asks no sooner, whatever happens meanwhile: a
 /// long time would be lost when they are ready.
@@ -31,7 +31,7 @@ pub fn answer(hook: HookName, cluster: &Cluster, bootstrap: Option<&ClusterBoots
         HookName::BeforeClusterUpgrade
         | HookName::BeforeControlPlaneUpgrade
         | HookName::AfterControlPlaneUpgrade
-        | HookName::BeforeWorkersUpgrade => packages_first(release, bootstrap),
+        | HookName::BeforeWorkersUpgrade => packages_first(release, bootstrap).filter(|_| !goes_on(cluster, release)),
         HookName::BeforeClusterDelete => packages_go_first(cluster),
         HookName::BeforeClusterCreate
         | HookName::AfterControlPlaneInitialized
@@ -40,6 +40,13 @@ pub fn answer(hook: HookName, cluster: &Cluster, bootstrap: Option<&ClusterBoots
         | HookName::GenerateUpgradePlan => None,
     };
     why.map_or_else(|| Answer::go_on(hook), |why| Answer::wait(hook, why, RETRY_SECONDS))
+}
+
+/// Whether somebody wants machines to follow without the packages of this release.
+fn goes_on(cluster: &Cluster, release: &str) -> bool {
+    let annotations = cluster.metadata.annotations.as_ref();
+    let wanted = annotations.and_then(|annotations| annotations.get(annotation::GO_ON_WITHOUT_PACKAGES.name));
+    wanted.is_some_and(|wanted| wanted == release)
 }
 
 /// What keeps machines from following the packages of a release.

@@ -181,6 +181,13 @@ impl Blocked {
     /// What a person can type to let the machines of a cluster go on without what it is waited for. Nobody does that for them.
     pub fn way_on(cluster: &Subject) -> String {
         let (namespace, name) = (&cluster.namespace, &cluster.name);
+        if cluster.held_for.is_none() {
+            // Where machines wait at all, Cluster API asks whether they may follow.
+            let (key, release) = (annotation::GO_ON_WITHOUT_PACKAGES, &cluster.release);
+            return format!(
+                "to let machines that wait for it go on without it: kubectl -n {namespace} annotate cluster {name} {key}={release}"
+            );
+        }
         format!(
             "to let the machines go on without it: kubectl -n {namespace} patch cluster {name} --type=merge -p \
              '{{\"metadata\":{{\"annotations\":{{\"{}\":null}}}},\"spec\":{{\"paused\":false}}}}'",

@@ -460,10 +460,7 @@ fn is_stalled(before: &[Condition], now: Timestamp) -> bool {
 fn told_stalled(cluster: &Subject, blocked: &Blocked) -> String {
     let minutes = PATIENCE.as_mins();
     let told = format!("{blocked}, and that for more than {minutes} min; {}", blocked.way_out());
-    match cluster.held_for {
-        Some(_) => format!("{told}; {}", Blocked::way_on(cluster)),
-        None => told,
-    }
+    format!("{told}; {}", Blocked::way_on(cluster))
 }
 
 /// The values of a package.

@@ -60,6 +60,19 @@ fn machines_follow_when_the_packages_of_their_release_are_ready() {
 }
 
 #[test]
+fn machines_go_on_without_packages_where_somebody_says_so_and_for_that_release_only() {
+    let mut ours = cluster(&json!({"run.tanzu.vmware.com/tkr": RELEASE}), &json!([]));
+    let hook = HookName::BeforeClusterUpgrade;
+    let mut say = |release: &str| {
+        let annotation = ("windlass.dev/go-on-without-packages".to_owned(), release.to_owned());
+        ours.metadata.annotations = Some([annotation].into());
+        answer(hook, &ours, None).retry_after_seconds
+    };
+    assert_eq!(say(RELEASE), 0);
+    assert_eq!(say("v1.24.9---vmware.1-tkg.1"), RETRY_SECONDS);
+}
+
+#[test]
 fn what_is_not_ours_and_what_needs_no_packages_passes() {
     let foreign = cluster(&json!({}), &json!(["tkg.tanzu.vmware.com/addon"]));
     HookName::all().for_each(|hook| check(hook, &foreign, None, ""));

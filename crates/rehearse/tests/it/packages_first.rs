@@ -267,10 +267,13 @@ fn a_package_that_fails_holds_the_machines_says_so_and_lets_them_go_when_it_is_r
             seconds(2400).await;
             let [stalled, _, message] = told(&world, "Stalled").await;
             assert_eq!(stalled, "True");
-            assert!(
-                message.contains("to let the machines go on without it: kubectl -n default patch cluster wl"),
-                "{message}"
-            );
+            let way_on = match by {
+                HoldBy::Pause => "to let the machines go on without it: kubectl -n default patch cluster wl",
+                HoldBy::Hooks => {
+                    "kubectl -n default annotate cluster wl windlass.dev/go-on-without-packages=v1.25.7---"
+                }
+            };
+            assert!(message.contains(way_on), "{message}");
             let held = found(&world).await;
             assert_eq!(held.spec.paused.unwrap_or_default(), by == HoldBy::Pause, "no deadline opens the gate");
             assert_eq!(held.annotations().contains_key("tkg.tanzu.vmware.com/paused"), by == HoldBy::Pause);
