@@ -70,7 +70,7 @@ pub enum Infrastructure {
 }
 
 /// A package.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PackageRow {
     /// Its short name.
@@ -131,7 +131,7 @@ pub enum Owner {
 }
 
 /// A sort of pods.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PodRow {
     /// Where they are.

@@ -179,6 +179,7 @@ fn of_names_that_begin_alike_the_longest_counts() {
 }
 
 #[test]
+#[allow(clippy::disallowed_methods, reason = "documents are read and written where their tests are")]
 fn the_document_has_both_tables() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/packages.md");
     let document = fs::read_to_string(&path).unwrap();
