@@ -218,7 +218,9 @@ fn on_a_change_of_release_the_network_is_new_and_well_before_the_first_new_machi
             rolled(&world, NEW_KUBERNETES).await;
             seconds(600).await;
             assert_eq!(told(&world, "PackagesReady").await[0], "True");
-            assert_eq!(package(&world, "pinniped").await, "0.12.1+vmware.3-tkg.3 ReconcileSucceeded");
+            for (short, version) in [("tkg-storageclass", "0.28.1+vmware.1"), ("pinniped", "0.12.1+vmware.3-tkg.3")] {
+                assert_eq!(package(&world, short).await, format!("{version} ReconcileSucceeded"), "{short}");
+            }
         });
     }
 }
