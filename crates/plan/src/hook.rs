@@ -11,12 +11,11 @@ use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::version::{KubernetesVersion, MinorVersion};
 use windlass_api::{annotation, label};
 
+use crate::bootstrap::FINALIZER;
+
 /// How soon we want to be asked again while packages are brought in. Cluster API asks no sooner, whatever happens meanwhile: a
 /// long time would be lost when they are ready.
 pub const RETRY_SECONDS: u32 = 10;
-
-/// Keeps a cluster until packages that were added to it have gone.
-const FINALIZER: &str = "tkg.tanzu.vmware.com/addon";
 
 /// The release that a cluster is asked to have; `None` if it is none of ours.
 pub fn release(cluster: &Cluster) -> Option<&str> {

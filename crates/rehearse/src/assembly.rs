@@ -198,10 +198,16 @@ impl Assembly {
     /// All controllers of one process.
     async fn run_process(&self, process: &Process, stop: impl Future<Output = ()> + Clone) {
         let access = self.access(process);
-        if self.settings.classes == Some(HoldBy::Hooks)
+        // Nothing would hold machines until Cluster API is told to ask us, so that nothing else is begun before it is.
+        while self.settings.classes == Some(HoldBy::Hooks)
             && let Err(error) = hooks::register(&access.client).await
         {
-            tracing::warn!(%error, "Cluster API was not told to ask us");
+            tracing::warn!(%error, "Cluster API was not told to ask us; it is tried again");
+            tokio::select! {
+                biased;
+                () = stop.clone() => return,
+                () = tokio::time::sleep(RESTART) => {}
+            }
         }
         if self.settings.classes.is_none() {
             return reconcile::run(access, stop).await;

@@ -13,12 +13,11 @@ use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::kind::cluster_update::{ClusterUpdate, ClusterUpdateSpec, UpdateEnd};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
-use windlass_apiserver::admission::{FailurePolicy, Handler, Rule, Scope, Webhook};
-use windlass_apiserver::selector::label::LabelSelector;
+use windlass_apiserver::admission::Handler;
 use windlass_controller::admission::{GROUP, NAME, OPERATIONS, RESOURCE, VERSION, concerns, review};
 use windlass_sim::world::World;
 
-use crate::world::{api, create, in_world, read, tkc};
+use crate::world::{api, create, in_world, read, tkc, webhook};
 
 const V15: &str = "v1.15.5+vmware.1-guest.1";
 const V16: &str = "v1.16.7+vmware.1-guest.1";
@@ -54,23 +53,8 @@ fn guard(world: &World) -> Client {
 }
 
 fn answered_by(world: &World, handler: Arc<dyn Handler>) -> Client {
-    let all = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
-    world.management().admission().add_mutating(Webhook {
-        name: NAME.into(),
-        rules: vec![Rule {
-            operations: all(&OPERATIONS),
-            groups: all(&[GROUP]),
-            versions: all(&[VERSION]),
-            resources: all(&[RESOURCE]),
-            scope: Scope::Namespaced,
-        }],
-        namespace_selector: LabelSelector::everything(),
-        object_selector: LabelSelector::everything(),
-        failure: FailurePolicy::Fail,
-        reinvoke: false,
-        side_effects: false,
-        handler,
-    });
+    let webhook = webhook(NAME, &OPERATIONS, [GROUP, VERSION, RESOURCE], handler);
+    world.management().admission().add_mutating(webhook);
     world.client()
 }
 

@@ -12,30 +12,16 @@ use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::kind::is_true;
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::kind::wcp::{WCPCluster, WCPMachine};
-use windlass_controller::access::Access;
 use windlass_controller::metrics::Metrics;
 use windlass_controller::reconcile::{FINALIZER, JOB_NAMESPACE, run};
-use windlass_plan::gate::Gates;
-use windlass_plan::render::Defaults;
 use windlass_sim::world::World;
 
-use crate::world::{Nothing, api, create, in_world, read, tkc, versions};
+use crate::world::{access, api, create, in_world, read, tkc, versions};
 
 /// Runs the controller for a while. Returns what it counted.
 pub async fn controlled(world: &World, seconds: u64) -> Arc<Metrics> {
     let metrics = Arc::new(Metrics::default());
-    let access = Access {
-        client: world.client(),
-        workloads: Arc::new(Nothing),
-        keys: Arc::new(Nothing),
-        clock: world.settings().clock.clone(),
-        seed: world.settings().seed,
-        gates: Gates::all(),
-        defaults: Defaults::default(),
-        trace: None,
-        metrics: Some(metrics.clone()),
-    };
-    run(access, tokio::time::sleep(Duration::from_secs(seconds))).await;
+    run(access(world, Some(metrics.clone())), tokio::time::sleep(Duration::from_secs(seconds))).await;
     metrics
 }
 

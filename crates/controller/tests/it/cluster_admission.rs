@@ -9,13 +9,12 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::release::TanzuKubernetesRelease;
-use windlass_apiserver::admission::{FailurePolicy, Handler, Rule, Scope, Webhook};
-use windlass_apiserver::selector::label::LabelSelector;
+use windlass_apiserver::admission::{Handler, Webhook};
 use windlass_controller::admission::cluster::{GROUP, NAME, OPERATIONS, RESOURCE, VERSION, concerns, review};
 use windlass_plan::resolve::hold::HoldBy;
 use windlass_sim::world::World;
 
-use crate::world::{api, create, in_world, read, versions};
+use crate::world::{api, create, in_world, read, versions, webhook};
 
 const OLD: &str = "v1.24.9---vmware.1-tkg.1";
 const NEW: &str = "v1.25.7---vmware.2-tkg.1";
@@ -55,23 +54,8 @@ impl Handler for Other {
 }
 
 fn add(world: &World, name: &str, reinvoke: bool, handler: Arc<dyn Handler>) {
-    let all = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
-    world.management().admission().add_mutating(Webhook {
-        name: name.to_owned(),
-        rules: vec![Rule {
-            operations: all(&OPERATIONS),
-            groups: all(&[GROUP]),
-            versions: all(&[VERSION]),
-            resources: all(&[RESOURCE]),
-            scope: Scope::Namespaced,
-        }],
-        namespace_selector: LabelSelector::everything(),
-        object_selector: LabelSelector::everything(),
-        failure: FailurePolicy::Fail,
-        reinvoke,
-        side_effects: false,
-        handler,
-    });
+    let webhook = webhook(name, &OPERATIONS, [GROUP, VERSION, RESOURCE], handler);
+    world.management().admission().add_mutating(Webhook { reinvoke, ..webhook });
 }
 
 /// Puts our webhook in front of the management API.

@@ -6,6 +6,7 @@ mod admission;
 mod cluster;
 mod cluster_admission;
 mod execute;
+mod hooks;
 mod kept;
 mod metrics;
 mod recovery;

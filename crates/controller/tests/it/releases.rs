@@ -1,6 +1,5 @@
 //! What is shown on releases, images and clusters, with nobody else at work.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::FutureExt;
@@ -12,32 +11,18 @@ use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::condition;
 use windlass_api::kind::release::{OSImage, TanzuKubernetesRelease};
-use windlass_controller::access::Access;
 use windlass_controller::releases;
-use windlass_plan::gate::Gates;
-use windlass_plan::render::Defaults;
 use windlass_plan::resolve::copy;
 use windlass_sim::world::World;
 
-use crate::world::{Nothing, api, create, in_world, read, versions};
+use crate::world::{access, api, create, in_world, read, versions};
 
 const OLD: &str = "v1.24.9---vmware.1-tkg.1";
 const NEW: &str = "v1.25.7---vmware.2-tkg.1";
 
 /// Runs the controllers of releases for a while.
 async fn controlled(world: &World, seconds: u64) {
-    let access = Access {
-        client: world.client(),
-        workloads: Arc::new(Nothing),
-        keys: Arc::new(Nothing),
-        clock: world.settings().clock.clone(),
-        seed: world.settings().seed,
-        gates: Gates::all(),
-        defaults: Defaults::default(),
-        trace: None,
-        metrics: None,
-    };
-    releases::run(access, tokio::time::sleep(Duration::from_secs(seconds)).shared()).await;
+    releases::run(access(world, None), tokio::time::sleep(Duration::from_secs(seconds)).shared()).await;
 }
 
 fn releases_of(client: &Client) -> Api<TanzuKubernetesRelease> {

@@ -13,10 +13,15 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::{ClusterSecret, NamespacedName};
+use windlass_apiserver::admission::{FailurePolicy, Handler, Rule, Scope, Webhook};
+use windlass_apiserver::selector::label::LabelSelector;
 use windlass_apiserver::{ApiServer, Options};
 use windlass_controller::access::{
-    ConnectError, Etcd, EtcdError, KeyError, KeyMaker, Member, WorkloadCluster, Workloads,
+    Access, ConnectError, Etcd, EtcdError, KeyError, KeyMaker, Member, WorkloadCluster, Workloads,
 };
+use windlass_controller::metrics::Metrics;
+use windlass_plan::gate::Gates;
+use windlass_plan::render::Defaults;
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::durations::Durations;
@@ -36,6 +41,43 @@ pub fn in_world<F: Future<Output = ()>>(body: impl FnOnce(World) -> F) {
         body(World::new(settings).await.unwrap()).await;
     });
     run.unwrap();
+}
+
+/// What controllers are given on a World where nobody else is at work.
+pub fn access(world: &World, metrics: Option<Arc<Metrics>>) -> Access {
+    Access {
+        client: world.client(),
+        workloads: Arc::new(Nothing),
+        keys: Arc::new(Nothing),
+        clock: world.settings().clock.clone(),
+        seed: world.settings().seed,
+        gates: Gates::all(),
+        defaults: Defaults::default(),
+        trace: None,
+        metrics,
+    }
+}
+
+/// A webhook for all writes of these operations to a group, version and resource.
+pub fn webhook(name: &str, operations: &[&str], of: [&str; 3], handler: Arc<dyn Handler>) -> Webhook {
+    let all = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
+    let [group, version, resource] = of;
+    Webhook {
+        name: name.to_owned(),
+        rules: vec![Rule {
+            operations: all(operations),
+            groups: all(&[group]),
+            versions: all(&[version]),
+            resources: all(&[resource]),
+            scope: Scope::Namespaced,
+        }],
+        namespace_selector: LabelSelector::everything(),
+        object_selector: LabelSelector::everything(),
+        failure: FailurePolicy::Fail,
+        reinvoke: false,
+        side_effects: false,
+        handler,
+    }
 }
 
 /// A second API server, to be a workload cluster.
