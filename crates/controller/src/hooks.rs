@@ -77,6 +77,10 @@ impl Hooks {
 
     /// Answers a question that was posted to a path.
     pub async fn reply(&self, path: &str, body: &[u8]) -> Reply {
+        let hook = HookName::of_path(path);
+        if hook.is_none() && path != discovery_path() {
+            return Reply::refused(404, &format!("{path} is no question that is answered here"));
+        }
         if body.len() > BODY_MAX {
             return Reply::refused(413, "the question is too long");
         }
@@ -84,12 +88,9 @@ impl Hooks {
             Ok(question) => question,
             Err(error) => return Reply::refused(400, &format!("the question cannot be read: {error}")),
         };
-        let answer = if path == discovery_path() {
-            discovered()
-        } else if let Some(hook) = HookName::of_path(path) {
-            self.answer(hook, &question).await
-        } else {
-            return Reply::refused(404, &format!("{path} is no question that is answered here"));
+        let answer = match hook {
+            Some(hook) => self.answer(hook, &question).await,
+            None => discovered(),
         };
         match serde_json::to_vec(&answer) {
             Ok(body) => Reply { code: 200, body },
