@@ -65,9 +65,10 @@ impl Etcd {
         self.healthy(member) && !member.learner && joined
     }
 
-    /// Whether a member may be added: one change at a time, and all who are there have started.
+    /// Whether a member may be added: one change at a time, and only while all who are there answer, as etcd demands unless it
+    /// is told otherwise (`--strict-reconfig-check`).
     pub(super) fn may_add(&self) -> bool {
-        self.has_quorum() && self.members.iter().all(|member| member.started && !member.learner)
+        self.members.iter().all(|member| self.healthy(member) && !member.learner)
     }
 
     /// As etcd's own API shows the members.

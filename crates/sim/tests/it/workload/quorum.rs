@@ -1,7 +1,7 @@
 //! etcd: what it refuses, and what it cannot survive.
 
-use super::{answers, grown, member, power_off};
-use crate::world::in_world;
+use super::{answers, grown, join_control_plane, member, power_off};
+use crate::world::{in_world, minutes};
 
 #[test]
 fn etcd_gives_up_no_quorum_when_asked_and_loses_it_when_machines_die() {
@@ -37,5 +37,20 @@ fn the_api_server_beside_a_removed_member_answers_no_more() {
         assert!(workload.remove_member(left[0].id).is_err(), "the last one stays");
         power_off(&workload, "cp-1");
         assert!(!answers(&workload.client()).await, "cp-0 is on, and has nothing to read from");
+    });
+}
+
+#[test]
+fn nobody_joins_beside_a_member_that_does_not_answer() {
+    in_world(|world| async move {
+        let workload = grown(&world, 3, 0).await;
+        power_off(&workload, "cp-2");
+        join_control_plane(&workload, "cp-3");
+        minutes(10).await;
+        assert_eq!(workload.members().unwrap().len(), 3, "two of three are a quorum, and etcd refuses all the same");
+        workload.remove_member(member(&workload, "cp-2")).unwrap();
+        minutes(3).await;
+        let members = workload.members().unwrap();
+        assert!(members.iter().any(|member| member.name == "cp-3" && member.healthy), "{members:?}");
     });
 }
