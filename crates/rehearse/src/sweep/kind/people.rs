@@ -10,6 +10,9 @@ use crate::sweep::plan::{At, Expect, Plan};
 const LATER_RELEASE: &str = "v1.17.4";
 const TANZU: &str = "run.tanzu.vmware.com/v1alpha1";
 const CLUSTER_API: &str = "cluster.x-k8s.io/v1beta2";
+/// What somebody breaks who deletes a machine of the control plane: nobody asked Windlass, and one of one is all there is. Where no
+/// update is under way, the member that the machine leaves behind is for people to remove: what comes next is held, and names it.
+const OF_A_DELETED_MACHINE: [&str; 6] = ["C1", "C2", "C3", "E1", "E7", "E8"];
 
 /// The kinds.
 pub(super) const ALL: [Kind; 11] = [
@@ -34,10 +37,7 @@ pub(super) const ALL: [Kind; 11] = [
     }),
     at("F25", "machine-deleted", "a Machine of the control plane is deleted", |course, numbers| {
         let action = delete(CLUSTER_API, "Machine", &format!("{}-control-plane-*", course.subject.request.cluster));
-        // Nobody asked Windlass, and one of one is all there is. Where no update is under way, the member that the machine has left
-        // behind is for people to remove: Windlass holds what comes next, and names it.
-        let tolerated = ["C1", "C2", "C3", "E1", "E7", "E8"];
-        Some(Plan::edit(Expect::Explained, *numbers.first()?, action).tolerating(&tolerated))
+        Some(Plan::edit(Expect::Explained, *numbers.first()?, action).tolerating(&OF_A_DELETED_MACHINE))
     }),
     at("F25", "worker-deleted", "a Machine of a pool is deleted", |course, numbers| {
         let action = delete(CLUSTER_API, "Machine", &format!("{}-workers-*", course.subject.request.cluster));
