@@ -1,0 +1,3 @@
+mod check;
+mod course;
+mod manifest;
