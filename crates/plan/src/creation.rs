@@ -9,6 +9,7 @@
 
 mod check;
 mod course;
+mod fit;
 mod manifest;
 mod node;
 mod proxy;
@@ -18,6 +19,7 @@ mod v1beta1;
 
 pub use check::{Check, Facts, Gap, Outcome, Subject, Wanted, checks};
 pub use course::{Awaited, Course, End, Look, Observed, Stall, Thing, awaited};
+pub use fit::{Misfit, misfit};
 pub use manifest::{Given, Manifest, ManifestError};
 pub use node::NodeFact;
 pub use proxy::{Proxy, ProxyFacts};

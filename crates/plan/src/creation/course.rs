@@ -88,8 +88,9 @@ impl Thing {
     pub fn way_on(&self, namespace: &Namespace, cluster: &ClusterName) -> String {
         let of_cluster = format!("-n {namespace} -l {}={cluster}", label::CLUSTER_NAME);
         match self {
-            Self::Initialized => format!("kubectl describe cluster {cluster} -n {namespace}"),
-            Self::ControlPlane | Self::Nodes => format!("kubectl describe machines {of_cluster}"),
+            Self::Initialized | Self::ControlPlane | Self::Nodes => {
+                format!("kubectl describe clusters,machines {of_cluster}")
+            }
             Self::Kubeconfig => format!("kubectl get secrets {of_cluster}"),
             Self::Pool(pool) => {
                 format!("kubectl describe machinedeployments {of_cluster},{}={pool}", label::TOPOLOGY_POOL)

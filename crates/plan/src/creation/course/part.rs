@@ -36,7 +36,7 @@ pub(super) fn initialized(cluster: &Cluster, machines: &[Machine]) -> Awaited {
         "its infrastructure is being made".to_owned()
     } else {
         let first = machines.iter().find(|machine| is_of_control_plane(machine));
-        first.map_or_else(|| "its control plane has no machine yet".to_owned(), |machine| how_is(machine))
+        first.map_or_else(|| "its control plane has no machine yet".to_owned(), how_is)
     };
     part(Thing::Initialized, false, how)
 }
@@ -47,8 +47,13 @@ fn is_of_control_plane(machine: &Machine) -> bool {
 
 fn how_is(machine: &Machine) -> String {
     let name = machine.metadata.name.as_deref().unwrap_or_default();
-    let phase = machine.status.as_ref().and_then(|status| status.phase.as_deref()).unwrap_or("Pending");
-    format!("its machine {name} is {phase}")
+    let status = machine.status.clone().unwrap_or_default();
+    let phase = status.phase.as_deref().unwrap_or("Pending");
+    let causes = [ConditionType::BootstrapConfigReady, ConditionType::InfrastructureReady];
+    let is_cause = |it: &&Condition| it.status == "False" && causes.iter().any(|cause| it.type_ == cause.as_str());
+    let cause = status.conditions.iter().filter(is_cause).find(|cause| !cause.message.is_empty());
+    let cause = cause.map(|cause| format!(": {}", cause.message)).unwrap_or_default();
+    format!("its machine {name} is {phase}{cause}")
 }
 
 /// All machines of the control plane are ready.
@@ -83,7 +88,9 @@ pub(super) fn nodes(cluster: &Cluster, machines: &[Machine]) -> Awaited {
     let workers: u32 = topology.workers.machine_deployments.iter().filter_map(|pool| pool.replicas).sum();
     let asked = topology.control_plane.replicas.unwrap_or(1) + workers;
     let wanted = machines.len().max(asked as usize);
-    part(Thing::Nodes, nodes == wanted, format!("{nodes} of {wanted}"))
+    let without = machines.iter().find(|machine| !has_node(machine)).map(how_is);
+    let without = without.map(|how| format!("; {how}")).unwrap_or_default();
+    part(Thing::Nodes, nodes == wanted, format!("{nodes} of {wanted}{without}"))
 }
 
 /// Each pool of the topology.

@@ -82,7 +82,7 @@ fn every_wait_says_for_what() {
     waits(&at(1), "initialised: its machine cp is Provisioning");
     waits(&at(2), "control plane: 0 of 1 machines ready");
     waits(&Observed { kubeconfig: false, ..at(3) }, "kubeconfig: there is no Secret wl-kubeconfig");
-    waits(&at(3), "nodes: 1 of 2");
+    waits(&at(3), "nodes: 1 of 2; its machine md is Provisioning");
     waits(&at(4), "pool md-0: 0 of 1 machines ready");
     waits(&at(5), "package antrea: 1.7.2+vmware.1 is being brought in");
     waits(&Observed { pools: Vec::new(), ..at(5) }, "pool md-0: it has no machines yet");
@@ -95,6 +95,12 @@ fn every_wait_says_for_what() {
     let mut paused = at(1);
     paused.cluster.as_mut().unwrap().spec.paused = Some(true);
     waits(&paused, "initialised: somebody has paused the Cluster: spec.paused is true");
+    let mut unmade = at(1);
+    unmade.machines[0].status.as_mut().unwrap().conditions = serde_json::from_value(json!([
+        {"type": "InfrastructureReady", "status": "False", "reason": "X", "message": "no class big", "lastTransitionTime": ""},
+    ]))
+    .unwrap();
+    waits(&unmade, "initialised: its machine cp is Provisioning: no class big");
     let mut refused = at(0);
     refused.cluster.as_mut().unwrap().status.as_mut().unwrap().conditions = serde_json::from_value(json!([
         {"type": "TopologyReconciled", "status": "False", "reason": "X", "message": "no such variable", "lastTransitionTime": ""},
@@ -154,7 +160,8 @@ fn it_is_stalled_when_nothing_changes_and_not_when_it_is_only_slow() {
     // Slow, but every look shows something new.
     ends(&[(0, at(0)), (29, at(1)), (58, at(2)), (80, at(3))], None);
     ends(&[(0, at(0)), (29, at(1)), (58, at(2)), (87, at(6))], Some("done"));
-    let said = "nothing has changed for too long (40m so far); it waits for nodes: 1 of 2";
+    let said =
+        "nothing has changed for too long (40m so far); it waits for nodes: 1 of 2; its machine md is Provisioning";
     ends(&[(0, at(0)), (20, at(3)), (60, at(3))], Some(said));
 }
 

@@ -16,7 +16,7 @@ use windlass_api::label;
 use windlass_api::name::{ClusterName, ReleaseName};
 use windlass_api::version::VersionPrefix;
 use windlass_plan::bootstrap::SYSTEM_NAMESPACE;
-use windlass_plan::creation::{Given, Manifest, Outcome, Proxy, Wanted, checks, operation};
+use windlass_plan::creation::{Given, Manifest, Outcome, Proxy, Wanted, checks, misfit, operation};
 use windlass_plan::legacy::{self, Configuration};
 use windlass_plan::resolve::admit::{Request, admit, class_of};
 use windlass_plan::resolve::hold::HoldBy;
@@ -111,6 +111,7 @@ impl Order<'_> {
         self.management.warnings().iter().for_each(|warning| output::warning(warning));
         if self.dry_run == Some(DryRun::Server) {
             self.tell_conversion(beside.as_ref(), false);
+            write::tell(&before);
             return self.tell(&tried, "created (server dry run)");
         }
         if let Some((beside, _, _)) = &beside {
@@ -178,6 +179,9 @@ impl Order<'_> {
             None => self.class(&namespace, &class).await?,
         };
         let Some(found) = found else { return Err(self.no_class(namespace, class).await?.into()) };
+        if let Some(misfit) = misfit(cluster, &found) {
+            return Err(Error::Misfit { name: name.clone(), class, namespace, misfit }.into());
+        }
         let releases: Vec<TanzuKubernetesRelease> = self.all("releases").await?;
         let os_images: Vec<OSImage> = self.all("OS images").await?;
         let admitted = admit(&Request {

@@ -4,7 +4,7 @@ use std::io;
 
 use windlass_api::name::{ClusterName, NameError, Namespace};
 use windlass_api::version::VersionPrefix;
-use windlass_plan::creation::{Check, ManifestError, Stall};
+use windlass_plan::creation::{Check, ManifestError, Misfit, Stall};
 use windlass_plan::legacy::LegacyError;
 use windlass_plan::target::CONTROL_PLANE_COUNTS;
 
@@ -52,6 +52,8 @@ pub enum Error {
     Exists { kind: &'static str, name: ClusterName, namespace: Namespace },
     #[error("there is no ClusterClass {class} in the namespace {namespace}{known}")]
     NoClass { class: String, namespace: String, known: String },
+    #[error("{name} is not what its class {class} asks for: {misfit}")]
+    Misfit { name: ClusterName, class: String, namespace: String, misfit: Misfit },
     #[error("no release for {name}: {why}")]
     Release { name: ClusterName, why: String },
     #[error("--tkr {release} says nothing here: neither the Cluster nor its class {class} has releases resolved")]
@@ -107,6 +109,7 @@ impl Explained for Error {
             Self::Occupied { file } => format!("windlass create cluster -f {file}, or the same when it is moved away"),
             Self::Exists { name, namespace, .. } => format!("kubectl get cluster {name} -n {namespace}"),
             Self::NoClass { .. } => "kubectl get clusterclasses -A".to_owned(),
+            Self::Misfit { class, namespace, .. } => format!("kubectl get clusterclass {class} -n {namespace} -o yaml"),
             Self::Release { .. } => "windlass release list".to_owned(),
             Self::NotResolved { .. } => {
                 "the same without --tkr, or with the annotation run.tanzu.vmware.com/resolve-tkr: \"\" on the Cluster"

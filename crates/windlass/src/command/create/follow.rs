@@ -183,7 +183,7 @@ fn show(look: &Look, progress: &mut Progress) {
     }
     if let Some(awaited) = &look.awaited {
         let (came, all) = look.count;
-        progress.waits(&format!("waiting for {awaited} ({came} of {all} are there)"));
+        progress.waits(&format!("{came} of {all} are there; waiting for {awaited}"));
     }
 }
 

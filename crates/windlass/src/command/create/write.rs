@@ -93,6 +93,13 @@ fn content(mut object: DynamicObject) -> DynamicObject {
     object
 }
 
+/// Says what would be created before the cluster.
+pub fn tell(before: &[Placed]) {
+    for placed in before.iter().filter(|placed| !placed.is_there) {
+        output::say(&format!("{} would be created", placed.what));
+    }
+}
+
 /// Has the server try the cluster, or create it.
 async fn create(management: &Management, manifest: &Manifest, dry_run: bool) -> Result<Cluster, kube::Error> {
     let cluster: Cluster = serde_json::from_value(manifest.object.clone()).map_err(kube::Error::SerdeError)?;
