@@ -25,6 +25,11 @@ pub enum Misfit {
         /// What.
         name: String,
     },
+    /// etcd would not be safer for the last machine.
+    Even {
+        /// How many machines its control plane is to have.
+        count: u32,
+    },
     /// Its class has no such pools.
     UnknownPool {
         /// The pool.
@@ -44,6 +49,10 @@ impl fmt::Display for Misfit {
                 write!(f, "{field}: its class has no variable {name}; it has {}", listed(known))
             }
             Self::MissingVariable { name } => write!(f, "spec.topology.variables: its class needs the variable {name}"),
+            Self::Even { count } => write!(
+                f,
+                "spec.topology.controlPlane.replicas: {count} cannot be: etcd needs an odd number of machines to lose one"
+            ),
             Self::UnknownPool { pool, class, known } => {
                 let known = listed(known);
                 write!(f, "spec.topology.workers: pool {pool} is of {class}, and its class has only {known}")
@@ -74,6 +83,9 @@ pub fn misfit(cluster: &Cluster, class: &ClusterClass) -> Option<Misfit> {
     let mut needed = needed.filter(|variable| !variable.schema.as_ref().is_some_and(has_default));
     if let Some(missing) = needed.find(|it| it.name != VARIABLE && topology.variable(&it.name).is_none()) {
         return Some(Misfit::MissingVariable { name: missing.name.clone() });
+    }
+    if let Some(count) = topology.control_plane.replicas.filter(|count| count % 2 == 0) {
+        return Some(Misfit::Even { count });
     }
     let known: BTreeSet<String> = class.spec.workers.machine_deployments.iter().map(|it| it.class.clone()).collect();
     let stranger = pools.iter().find(|pool| !known.contains(&pool.class))?;

@@ -32,6 +32,8 @@ pub(super) fn initialized(cluster: &Cluster, machines: &[Machine]) -> Awaited {
         "somebody has paused the Cluster: spec.paused is true".to_owned()
     } else if let Some(refused) = refused.filter(|refused| !refused.message.is_empty()) {
         format!("{topology}: {}", refused.message)
+    } else if cluster.spec.infrastructure_ref.is_none() {
+        "Cluster API has not made its objects from its class yet".to_owned()
     } else if !reached.infrastructure_provisioned {
         "its infrastructure is being made".to_owned()
     } else {

@@ -12,7 +12,7 @@ fn at(step: usize) -> Observed {
     let cluster = json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
         "metadata": {"name": "wl", "labels": {"run.tanzu.vmware.com/tkr": "v1.24.9---vmware.1-tkg.1"}},
-        "spec": {"topology": {"classRef": {"name": "small"}, "version": "v1.24.9", "controlPlane": {"replicas": 1},
+        "spec": {"infrastructureRef": {"apiGroup": "x", "kind": "y", "name": "z"}, "topology": {"classRef": {"name": "small"}, "version": "v1.24.9", "controlPlane": {"replicas": 1},
             "workers": {"machineDeployments": [{"class": "w", "name": "md-0", "replicas": 1}]}}},
         "status": {
             "initialization": {"infrastructureProvisioned": reached(1), "controlPlaneInitialized": reached(2)},
@@ -79,6 +79,9 @@ fn waits(observed: &Observed, wanted: &str) {
 #[test]
 fn every_wait_says_for_what() {
     waits(&at(0), "initialised: its infrastructure is being made");
+    let mut unmade = at(0);
+    unmade.cluster.as_mut().unwrap().spec.infrastructure_ref = None;
+    waits(&unmade, "initialised: Cluster API has not made its objects from its class yet");
     waits(&at(1), "initialised: its machine cp is Provisioning");
     waits(&at(2), "control plane: 0 of 1 machines ready");
     waits(&Observed { kubeconfig: false, ..at(3) }, "kubeconfig: there is no Secret wl-kubeconfig");

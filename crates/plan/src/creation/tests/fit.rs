@@ -39,6 +39,8 @@ fn what_does_not_fit_its_class_is_named_with_what_would() {
     let said = "an override in spec.topology: its class has no variable colour; it has image, size";
     check(&json!({"controlPlane": {"variables": {"overrides": [colour]}}}), false, Some(said));
     check(&json!({"variables": []}), false, Some("spec.topology.variables: its class needs the variable image"));
+    let said = "spec.topology.controlPlane.replicas: 2 cannot be: etcd needs an odd number of machines to lose one";
+    check(&json!({"controlPlane": {"replicas": 2}}), false, Some(said));
     let said = "spec.topology.workers: pool md-0 is of gpu, and its class has only tkg-worker";
     check(&json!({"workers": {"machineDeployments": [{"class": "gpu", "name": "md-0"}]}}), false, Some(said));
 }

@@ -109,6 +109,7 @@ impl Explained for Error {
             Self::Occupied { file } => format!("windlass create cluster -f {file}, or the same when it is moved away"),
             Self::Exists { name, namespace, .. } => format!("kubectl get cluster {name} -n {namespace}"),
             Self::NoClass { .. } => "kubectl get clusterclasses -A".to_owned(),
+            Self::Misfit { misfit: Misfit::Even { .. }, .. } => "an odd number: 1, 3 or 5".to_owned(),
             Self::Misfit { class, namespace, .. } => format!("kubectl get clusterclass {class} -n {namespace} -o yaml"),
             Self::Release { .. } => "windlass release list".to_owned(),
             Self::NotResolved { .. } => {
@@ -151,7 +152,7 @@ fn of_flat(file: &str, error: &LegacyError) -> String {
         | LegacyError::Unknown { .. }
         | LegacyError::Value { .. }
         | LegacyError::Missing { .. }
-        | LegacyError::Name(_) => format!("the same when {file} is corrected"),
+        | LegacyError::Name(_) => corrected(file),
     }
 }
 
@@ -169,6 +170,10 @@ fn of_manifest(file: &str, error: &ManifestError) -> String {
         | ManifestError::Field { .. }
         | ManifestError::Former { .. }
         | ManifestError::Nameless { .. }
-        | ManifestError::Shape { .. } => format!("the same when {file} is corrected"),
+        | ManifestError::Shape { .. } => corrected(file),
     }
+}
+
+fn corrected(file: &str) -> String {
+    format!("the same when {} is corrected", if file == "-" { "it" } else { file })
 }
