@@ -119,6 +119,19 @@ keys! {
     /// releases are compatible.
     MANAGEMENT_VERSION: String = "TKGVERSION";
 
+    /// Which operation was begun on a Cluster, when, and how long nothing may change until it counts as stalled: a JSON object.
+    /// Written by `windlass create cluster`, as older tools do; read by those, and by people.
+    OPERATION_INFO: String = "TKGOperationInfo";
+    /// When something was last seen to change during that operation, as Go prints times. Written and read as the one above.
+    OPERATION_OBSERVED: String = "TKGOperationLastObservedTimestamp";
+    /// The proxy of a Cluster for plain connections. Written by older tools from a variable; read by us, who compare it with what
+    /// programs are told.
+    HTTP_PROXY: String = "tkg.tanzu.vmware.com/tkg-http-proxy";
+    /// The proxy of a Cluster for other connections. Written and read as the one above.
+    HTTPS_PROXY: String = "tkg.tanzu.vmware.com/tkg-https-proxy";
+    /// What a Cluster reaches without a proxy, with commas between. Written and read as the one above.
+    NO_PROXY: String = "tkg.tanzu.vmware.com/tkg-no-proxy";
+
     /// On a Cluster whose bootstrap is made by somebody else. Written by people; read by us, who wait for it.
     CUSTOM_BOOTSTRAP: Present = "tkg.tanzu.vmware.com/custom-clusterbootstrap";
     /// On a `ClusterBootstrap` with gaps: the release to fill them from. Written by people; read by us.

@@ -28,6 +28,8 @@ pub struct Beside<'a> {
     pub namespace: &'a Namespace,
     /// The release that was given apart from it, or the beginning of its version.
     pub release: Option<&'a VersionPrefix>,
+    /// Where its class is, if that is another namespace than that of the cluster.
+    pub class_namespace: Option<&'a str>,
     /// The variables that its class knows; `None` where the class cannot be asked.
     pub variables: Option<&'a BTreeSet<String>>,
 }
@@ -92,6 +94,14 @@ pub enum LegacyError {
         /// The one beside it.
         given: String,
     },
+    /// The release beside it is another one.
+    #[error("KUBERNETES_VERSION is {inside}, and --tkr asks for {given}, which is another release")]
+    OtherRelease {
+        /// The one in the configuration.
+        inside: String,
+        /// The one beside it.
+        given: VersionPrefix,
+    },
     /// The name cannot be.
     #[error("CLUSTER_NAME: {0}")]
     Name(NameError),
@@ -111,6 +121,16 @@ impl Configuration {
             return Err(syntax("it has no keys and values, or several documents of them".to_owned()));
         };
         std::mem::take(fields).into_iter().map(flat).collect::<Result<_, _>>().map(|keys| Some(Self(keys)))
+    }
+
+    /// The name of the class that it asks for, by its provider.
+    pub fn class(&self) -> Result<String, LegacyError> {
+        class(self)
+    }
+
+    /// The namespace that it asks for.
+    pub fn namespace(&self) -> Option<&str> {
+        self.get("NAMESPACE")
     }
 
     fn get(&self, key: &str) -> Option<&str> {
@@ -166,7 +186,7 @@ pub fn convert(configuration: &Configuration, beside: &Beside<'_>) -> Result<Con
     }
     let variables = variables(configuration, beside, &class, &mut left_out)?;
     let mut topology = json!({
-        "classRef": {"name": class},
+        "classRef": class_reference(&class, beside),
         "version": version(configuration, beside)?,
         "controlPlane": {"replicas": control_plane},
         "workers": {"machineDeployments": [{"class": "tkg-worker", "name": "md-0", "replicas": workers}]},
@@ -220,10 +240,15 @@ fn namespace(configuration: &Configuration, beside: &Beside<'_>) -> String {
 
 /// The release: by what is given beside the configuration, or by what it says.
 fn version(configuration: &Configuration, beside: &Beside<'_>) -> Result<String, LegacyError> {
-    if let Some(release) = beside.release {
-        return Ok(release.to_string());
-    }
     let version = configuration.get("KUBERNETES_VERSION");
+    if let Some(release) = beside.release {
+        let Some(version) = version else { return Ok(release.to_string()) };
+        let agreeing = version.parse::<VersionPrefix>().ok().filter(|version| release.agrees(version));
+        let other = || LegacyError::OtherRelease { inside: version.to_owned(), given: release.clone() };
+        let inside = agreeing.ok_or_else(other)?;
+        // The one that says more.
+        return Ok(if inside.as_str().len() > release.as_str().len() { inside } else { release.clone() }.to_string());
+    }
     let why = "without --tkr it is the only way to say which release";
     version.map(str::to_owned).ok_or(LegacyError::Missing { key: "KUBERNETES_VERSION", why })
 }
@@ -234,6 +259,14 @@ fn class(configuration: &Configuration) -> Result<String, LegacyError> {
     match provider.ok_or(LegacyError::Missing { key: "INFRASTRUCTURE_PROVIDER", why })? {
         known @ ("vsphere" | "aws" | "azure") => Ok(format!("tkg-{known}-default-v1.0.0")),
         other => Err(refused("INFRASTRUCTURE_PROVIDER", other, "vsphere, aws and azure are")),
+    }
+}
+
+/// A class, with its namespace where that is another one.
+fn class_reference(class: &str, beside: &Beside<'_>) -> Value {
+    match beside.class_namespace {
+        Some(namespace) => json!({"name": class, "namespace": namespace}),
+        None => json!({"name": class}),
     }
 }
 

@@ -17,6 +17,7 @@
 pub mod bootstrap;
 pub mod change;
 pub mod check;
+pub mod creation;
 pub mod diff;
 mod digest;
 pub mod envelope;

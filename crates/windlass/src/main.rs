@@ -6,6 +6,7 @@ mod changed;
 mod client;
 mod command;
 mod error;
+mod facts;
 mod output;
 mod pending;
 mod progress;

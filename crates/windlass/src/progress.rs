@@ -48,6 +48,23 @@ impl Progress {
         }
     }
 
+    /// Something has come: a line that stays.
+    pub fn came(&mut self, what: &str) {
+        match &self.board {
+            // A line that cannot be drawn is no reason to stop waiting.
+            Some(board) => drop(board.all.println(output::painted(&format!("✔ {what}")))),
+            None => self.log(what),
+        }
+    }
+
+    /// What is waited for now: shown on a terminal, and in a log only when nothing else happens.
+    pub fn waits(&mut self, what: &str) {
+        if let Some(board) = &self.board {
+            board.head.set_message(format!("{}: {what}", self.what));
+        }
+        what.clone_into(&mut self.last);
+    }
+
     /// How the cluster is now: on a terminal all of it, in a log the line that says most.
     pub fn show(&mut self, report: &Report) {
         match &mut self.board {

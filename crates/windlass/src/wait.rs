@@ -45,6 +45,11 @@ enum Seen {
 }
 
 impl Patience {
+    /// Whether to wait, and how long.
+    pub fn new(wait: bool, timeout: Duration) -> Self {
+        Self { wait, timeout }
+    }
+
     /// Waits, if that is wanted, until the cluster is what it was asked to be in this generation of it, or a later one.
     pub async fn wait(
         &self,

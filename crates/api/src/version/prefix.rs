@@ -28,6 +28,15 @@ impl VersionPrefix {
         rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))
     }
 
+    /// Whether a version could begin with both: one of them is the beginning of the other.
+    pub fn agrees(&self, other: &Self) -> bool {
+        let begins = |with: &Self, whole: &Self| {
+            let rest = whole.as_str().strip_prefix(with.as_str());
+            rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))
+        };
+        begins(self, other) || begins(other, self)
+    }
+
     /// Whether this is the whole of the version, and not only its beginning.
     pub fn is_all_of(&self, version: &KubernetesVersion) -> bool {
         self.as_str() == version.as_str()

@@ -25,7 +25,13 @@ fn converted(text: &str, release: Option<&str>) -> Result<Converted, LegacyError
     let release = release.map(|release| release.parse::<VersionPrefix>().unwrap());
     let namespace: Namespace = "default".parse().unwrap();
     let variables = BTreeSet::from(["aviAPIServerHAProvider".to_owned(), "proxy".to_owned(), "vcenter".to_owned()]);
-    let beside = Beside { name: None, namespace: &namespace, release: release.as_ref(), variables: Some(&variables) };
+    let beside = Beside {
+        name: None,
+        namespace: &namespace,
+        release: release.as_ref(),
+        class_namespace: None,
+        variables: Some(&variables),
+    };
     convert(&configuration, &beside)
 }
 
@@ -110,6 +116,18 @@ fn another_network_add_on_is_chosen_before_the_cluster_is_there() {
     assert_eq!(objects[1]["metadata"]["annotations"]["tkg.tanzu.vmware.com/custom-clusterbootstrap"], "");
     let none = converted(&SEED.replace("CNI: antrea", "CNI: none"), None).unwrap().objects;
     assert_eq!(none[0]["metadata"]["annotations"]["tkg.tanzu.vmware.com/unmanaged-cni"], "");
+}
+
+#[test]
+fn a_release_beside_it_may_say_more_and_nothing_else() {
+    let version =
+        |release| converted(SEED, Some(release)).map(|it| it.objects[0]["spec"]["topology"]["version"].clone());
+    assert_eq!(version("v1.24.9---vmware.1-tkg.1-rc.2").unwrap(), "v1.24.9+vmware.1-tkg.1-rc.2");
+    assert_eq!(version("v1.24").unwrap(), "v1.24.9+vmware.1");
+    assert_eq!(
+        version("v1.25.7").unwrap_err().to_string(),
+        "KUBERNETES_VERSION is v1.24.9+vmware.1, and --tkr asks for v1.25.7, which is another release"
+    );
 }
 
 /// The refusal of the seed's configuration with one line replaced.

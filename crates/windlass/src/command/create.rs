@@ -1,9 +1,16 @@
-//! `windlass create cluster`: a cluster with as few words as possible.
+//! `windlass create cluster`: a cluster with as few words as possible, or as a file has it.
+//!
+//! A file is a cluster that is one object, a cluster of a class with what belongs to it, or a flat configuration, which is made
+//! one of a class ([`class`]).
 
-use std::error::Error as _;
-use std::fs;
-use std::io;
-use std::path::{Path, PathBuf};
+mod class;
+mod error;
+mod file;
+mod follow;
+mod write;
+
+use std::path::PathBuf;
+use std::time::Duration;
 
 use k8s_openapi::api::storage::v1::StorageClass;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -13,16 +20,22 @@ use windlass_api::kind::tanzu::{
     Cni, Distribution, Machines, Network, Settings, TanzuKubernetesCluster, TanzuKubernetesClusterSpec, Topology,
 };
 use windlass_api::kind::virtual_machine::VirtualMachineClass;
-use windlass_api::name::{AddonName, ClusterName, MachineClassName, NameError, StorageClassName};
+use windlass_api::name::{AddonName, ClusterName, MachineClassName, StorageClassName};
 use windlass_api::version::VersionPrefix;
 use windlass_plan::target::CONTROL_PLANE_COUNTS;
 
 use crate::changed::Changed;
 use crate::client::{self, Connection, FIELD_MANAGER, Management};
-use crate::error::{Exit, Explained, Failure, Kind};
+use crate::error::{Exit, Failure};
 use crate::output;
 use crate::release;
-use crate::wait::Patience;
+use crate::wait::{Patience, duration};
+use class::Order;
+use error::Error;
+use file::{Content, File};
+
+/// How long somebody waits who does not say how long.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
 
 /// Create a cluster
 #[derive(clap::Subcommand)]
@@ -42,19 +55,23 @@ impl Create {
 /// Create a workload cluster
 ///
 /// What is left out is chosen, and said: the newest release, the smallest machine class, the default storage class.
+///
+/// With -f it is what the file says. A TanzuKubernetesCluster is created as it is written. A Cluster of a class, with what belongs
+/// to it, is verified first, and waited for. So is a flat configuration (CLUSTER_NAME: …), which is converted to a Cluster; that is
+/// kept beside it, as NAME.cluster.yaml.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  windlass create cluster my-tkc --release v1.16 --control-plane 3 --wait\n  windlass create cluster my-tkc --cni antrea --dry-run=server -o yaml > my-tkc.yaml\n  windlass create cluster -f my-tkc.yaml"
+    after_help = "Examples:\n  windlass create cluster my-tkc --release v1.16 --control-plane 3 --wait\n  windlass create cluster my-tkc --cni antrea --dry-run=server -o yaml > my-tkc.yaml\n  windlass create cluster -f my-tkc.yaml\n  windlass create cluster my-cluster -f my-cluster.yaml --tkr v1.24.9---vmware.1-tkg.1"
 )]
 pub struct Cluster {
     /// Its name
     #[arg(required_unless_present = "file")]
     name: Option<ClusterName>,
-    /// The cluster in full, as a document in this file; - for standard input
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["name", "release", "control_plane", "workers", "class", "storage_class", "cni"])]
+    /// What it is, in a file; - for standard input
+    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["control_plane", "workers", "class", "storage_class", "cni"])]
     file: Option<PathBuf>,
-    /// The release, or the beginning of its version [default: the newest]
-    #[arg(long, value_name = "RELEASE")]
+    /// The release, or the beginning of its version [default: the newest; with -f what the file says]
+    #[arg(long, visible_alias = "tkr", value_name = "RELEASE")]
     release: Option<VersionPrefix>,
     /// How many machines the control plane has: 1, 3 or 5
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -72,20 +89,28 @@ pub struct Cluster {
     #[arg(long, value_name = "NAME")]
     cni: Option<AddonName>,
     /// Show what would be created: as it is sent, or as the server would store it
-    #[arg(long, value_name = "WHERE", conflicts_with = "wait")]
+    #[arg(long, value_name = "WHERE", conflicts_with = "wait", num_args = 0..=1, require_equals = true, default_missing_value = "server")]
     dry_run: Option<DryRun>,
     /// Write the cluster as a document instead, for scripts, or its name
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Changed>,
-    #[command(flatten)]
-    patience: Patience,
+    /// Wait until the cluster runs as asked for. One of a class is waited for anyway
+    #[arg(long)]
+    wait: bool,
+    /// Do not wait for a cluster of a class
+    #[arg(long, conflicts_with = "wait")]
+    no_wait: bool,
+    /// Give up waiting after this long [default: 30m]; the work goes on. For a cluster of a class: when nothing has changed for so
+    /// long, or after three times that in all
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    timeout: Option<Duration>,
     #[command(flatten)]
     connection: Connection,
 }
 
 /// Who pretends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum DryRun {
+pub enum DryRun {
     Client,
     Server,
 }
@@ -93,12 +118,43 @@ enum DryRun {
 impl Cluster {
     async fn run(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
-        let asked = match (&self.file, &self.name) {
-            (Some(file), _) => read(file, &management)?,
-            (None, Some(name)) => self.cluster(&management, name).await?,
-            (None, None) => return Err(Error::NoName.into()),
+        match (&self.file, &self.name) {
+            (Some(path), _) => self.create_from(&management, &File::read(path)?).await,
+            (None, Some(name)) => self.create(&management, self.cluster(&management, name).await?).await,
+            (None, None) => Err(Error::NoName.into()),
+        }
+    }
+
+    /// Creates what a file asks for.
+    async fn create_from(&self, management: &Management, file: &File) -> Result<Exit, Failure> {
+        let order = Order {
+            management,
+            file,
+            name: self.name.as_ref(),
+            release: self.release.as_ref(),
+            dry_run: self.dry_run,
+            wait: !self.no_wait,
+            patience: self.timeout.unwrap_or(PATIENCE),
+            output: self.output,
         };
+        match file.content()? {
+            Content::Flat(configuration) => order.convert(&configuration).await,
+            Content::Manifest(documents) => order.create(documents).await,
+            Content::Tanzu => {
+                if self.release.is_some() {
+                    return Err(Error::Fixed { option: "--release", file: file.shown() }.into());
+                }
+                self.create(management, read(file, self.name.as_ref(), management)?).await
+            }
+        }
+    }
+
+    /// Creates a cluster that is one object.
+    async fn create(&self, management: &Management, asked: TanzuKubernetesCluster) -> Result<Exit, Failure> {
         let name: ClusterName = asked.name_any().parse().map_err(Error::Name)?;
+        if self.timeout.is_some() && !self.wait {
+            return Err(Error::NobodyWaits.into());
+        }
         if self.dry_run == Some(DryRun::Client) {
             return self.tell(&asked, "created (dry run)");
         }
@@ -111,7 +167,8 @@ impl Cluster {
             return self.tell(&created, "created (server dry run)");
         }
         let generation = created.metadata.generation.unwrap_or_default();
-        if let Some(running) = self.patience.wait(&management, &name, generation).await? {
+        let patience = Patience::new(self.wait, self.timeout.unwrap_or(PATIENCE));
+        if let Some(running) = patience.wait(management, &name, generation).await? {
             return self.tell(&running, "created, and running");
         }
         output::note(&format!("Next: windlass status {name} --watch"));
@@ -178,16 +235,14 @@ impl Cluster {
 }
 
 /// The cluster that a document asks for, in the namespace that the command is for.
-fn read(file: &Path, management: &Management) -> Result<TanzuKubernetesCluster, Error> {
-    let shown = file.display().to_string();
-    let text = if shown == "-" { io::read_to_string(io::stdin()) } else { fs::read_to_string(file) };
-    let text = text.map_err(|source| Error::File { file: shown.clone(), source })?;
-    // The error itself repeats it below a picture of the place.
-    let refused = |error: serde_saphyr::Error| {
-        let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-        Error::Document { file: shown.clone(), why: why.lines().next().unwrap_or_default().to_owned() }
-    };
-    let mut cluster: TanzuKubernetesCluster = serde_saphyr::from_str(&text).map_err(refused)?;
+fn read(file: &File, name: Option<&ClusterName>, management: &Management) -> Result<TanzuKubernetesCluster, Error> {
+    let shown = file.shown();
+    let read: Result<TanzuKubernetesCluster, _> = serde_saphyr::from_str(&file.text);
+    let mut cluster = read.map_err(|error| file.unreadable(&error))?;
+    let inside = cluster.name_any();
+    if let Some(given) = name.filter(|given| given.as_str() != inside) {
+        return Err(Error::OtherName { file: shown, inside, given: given.clone() });
+    }
     let namespace = cluster.metadata.namespace.get_or_insert_with(|| management.namespace.to_string());
     if namespace != management.namespace.as_str() {
         return Err(Error::OtherNamespace { file: shown, namespace: namespace.clone() });
@@ -224,64 +279,6 @@ fn usual(classes: &[StorageClass]) -> Result<(String, &'static str), Error> {
 
 /// How Kubernetes marks the default storage class.
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
-
-/// What was left out could not be chosen, or what was given cannot be.
-#[derive(Debug, thiserror::Error)]
-enum Error {
-    #[error(
-        "--control-plane {count} cannot be: etcd needs an odd number of machines to lose one; accepted are 1, 3 and 5"
-    )]
-    ControlPlane { count: u32 },
-    #[error("the cluster has no name")]
-    NoName,
-    #[error("the cluster has a name that cannot be")]
-    Name(#[source] NameError),
-    #[error("cannot read -f {file:?}")]
-    File { file: String, source: io::Error },
-    #[error("-f {file:?} is not a TanzuKubernetesCluster: {why}")]
-    Document { file: String, why: String },
-    #[error("-f {file:?} is for the namespace {namespace}")]
-    OtherNamespace { file: String, namespace: String },
-    #[error("--class cannot be chosen: there are no VirtualMachineClasses")]
-    NoClasses,
-    #[error("--storage-class cannot be chosen: there are no StorageClasses")]
-    NoStorageClasses,
-    #[error("--storage-class cannot be chosen: none is the default; there are {known}")]
-    NoDefaultStorageClass { known: String },
-}
-
-impl Explained for Error {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::ControlPlane { .. }
-            | Self::NoName
-            | Self::Name(_)
-            | Self::File { .. }
-            | Self::Document { .. }
-            | Self::OtherNamespace { .. }
-            | Self::NoDefaultStorageClass { .. } => Kind::User,
-            Self::NoClasses | Self::NoStorageClasses => Kind::Environment,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::ControlPlane { count } => {
-                let next = CONTROL_PLANE_COUNTS.iter().find(|next| *next > count).or(CONTROL_PLANE_COUNTS.last());
-                format!("--control-plane {}", next.copied().unwrap_or(1))
-            }
-            Self::NoName | Self::Name(_) => "metadata.name in the document, or windlass create cluster NAME".to_owned(),
-            Self::File { .. } => "-f with the path of a file".to_owned(),
-            Self::Document { .. } => {
-                "windlass create cluster NAME --dry-run=client -o yaml, which writes one".to_owned()
-            }
-            Self::OtherNamespace { namespace, .. } => format!("-n {namespace}"),
-            Self::NoClasses => "kubectl get virtualmachineclasses".to_owned(),
-            Self::NoStorageClasses => "kubectl get storageclasses".to_owned(),
-            Self::NoDefaultStorageClass { .. } => "--storage-class NAME, with one of them".to_owned(),
-        })
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -95,6 +95,7 @@ topics![
     rollout,
     secrets["--speed", "600"],
     seed_002["--speed", "600", "--scenario", LATE_ROLE],
+    seed_004["--speed", "600"],
     server_side_apply,
     snapshot["--speed", "600"],
     update["--speed", "600", "--node-registration", "imagePullPolicy=Always"],

@@ -1,0 +1,4 @@
+mod check;
+mod course;
+mod fit;
+mod manifest;
