@@ -1,19 +1,24 @@
 //! Which packages there are, of which category, and what runs where.
 //!
-//! Two tables of data, [`PACKAGES`] and [`PODS`], and two questions about them: which pods a cluster should have, and whether
-//! those that it has are the right ones. Pods that neither table knows belong to people, and are nobody's business here.
+//! Two tables of data, [`PACKAGES`] and [`PODS`], and what they say about a cluster of which [`Facts`] are known: which packages
+//! should run in it and do ([`rows`]), which pods it should have and has ([`pods`]), and what of that is wrong ([`findings`]).
+//! Pods that the table does not know belong to people, and are nobody's business here.
 
+mod installed;
 mod package;
 mod pod;
 mod verdict;
+mod view;
 
 use std::collections::BTreeSet;
 
 use serde::Serialize;
 
+pub use installed::{Install, State};
 pub use package::PACKAGES;
 pub use pod::PODS;
-pub use verdict::{Finding, Seen, verify};
+pub use verdict::{Finding, PodCount, Seen, findings, pods, verify};
+pub use view::{Does, Facts, Row, Should, Wanted, placement, placement_words, rows};
 
 /// What sort of package one is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -118,6 +123,8 @@ pub enum Runs {
     Yes,
     /// On machines of the control plane only.
     ControlPlane,
+    /// Where it is placed, and for a while: that none is there says nothing.
+    Sometimes,
 }
 
 /// Whose pods they are.

@@ -5,6 +5,7 @@
 
 mod addon;
 pub mod definition;
+pub(crate) mod management;
 
 use std::sync::LazyLock;
 

@@ -50,6 +50,15 @@ pub enum Error {
     /// What every World has is written wrongly.
     #[error("read the catalogue")]
     Catalogue(#[source] Box<serde_saphyr::Error>),
+    /// A package or a pod of the management cluster is written wrongly.
+    #[error("make a {kind} of the catalogue")]
+    Object {
+        /// Of which kind.
+        kind: String,
+        /// What is wrong.
+        #[source]
+        source: Box<serde_json::Error>,
+    },
     /// An image of the catalogue does not say what it is in a way that its add-ons could be made for.
     #[error("read what the machine image {image} of the catalogue says about itself")]
     Image {
@@ -87,6 +96,28 @@ impl World {
 
     /// The same, with changes told to this recorder.
     pub async fn recorded_by(settings: Settings, recorder: Recorder) -> Result<Self, Error> {
+        let world = Self::furnished(settings, recorder).await?;
+        world.arm();
+        Ok(world)
+    }
+
+    /// The same, with what makes its management cluster one of those that people know: the management packages, which are
+    /// installed when the World runs, and the pods that run there. Windlass and Cluster API need none of it.
+    pub async fn with_management_packages(settings: Settings, recorder: Recorder) -> Result<Self, Error> {
+        let world = Self::furnished(settings, recorder).await?;
+        catalogue::management::furnish(&world.client()).await?;
+        world.arm();
+        Ok(world)
+    }
+
+    /// From now on its disk may fail.
+    fn arm(&self) {
+        if let Some(disk) = self.disk() {
+            disk.arm();
+        }
+    }
+
+    async fn furnished(settings: Settings, recorder: Recorder) -> Result<Self, Error> {
         let faults = Faults::new(&settings.faults, &settings.clock, settings.seed, &recorder);
         let disk = Disk::of(&faults);
         let backend = disk.clone().map(|disk| Arc::new(disk) as Arc<dyn Backend>);
@@ -97,9 +128,6 @@ impl World {
         let world = Self(Arc::new(Inner { settings, management, workloads, recorder, faults, disk }));
         catalogue::furnish(&world.client()).await?;
         world.management().identities().skip_to(DRAWS_OF_THE_CATALOGUE);
-        if let Some(disk) = world.disk() {
-            disk.arm();
-        }
         Ok(world)
     }
 

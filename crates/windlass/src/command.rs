@@ -7,6 +7,7 @@ mod demo;
 mod describe;
 mod get;
 mod logs;
+mod packages;
 mod plan;
 mod rehearse;
 mod release;
@@ -19,6 +20,7 @@ mod sweep;
 mod up;
 mod update;
 mod upgrade;
+mod verify;
 mod why;
 
 use std::io;
@@ -36,6 +38,8 @@ pub enum Command {
     Describe(describe::Describe),
     Status(status::Status),
     Why(why::Why),
+    Packages(packages::Packages),
+    Verify(verify::Verify),
     Plan(plan::Plan),
     Rehearse(Box<rehearse::Rehearse>),
     Replay(replay::Replay),
@@ -65,6 +69,8 @@ impl Command {
             Self::Describe(describe) => block_on(describe.run()),
             Self::Status(status) => block_on(status.run()),
             Self::Why(why) => block_on(why.run()),
+            Self::Packages(packages) => block_on(packages.run()),
+            Self::Verify(verify) => block_on(verify.run()),
             Self::Plan(plan) => plan.run(),
             Self::Rehearse(rehearse) => rehearse.run(),
             Self::Replay(replay) => replay.run(),

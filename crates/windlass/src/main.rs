@@ -12,6 +12,7 @@ mod pending;
 mod progress;
 mod release;
 mod report;
+mod roster;
 mod scenario;
 mod snapshot;
 mod state;

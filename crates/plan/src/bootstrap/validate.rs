@@ -9,6 +9,7 @@ use windlass_api::name::PackageName;
 use super::listed::{short, slots};
 use super::{Reference, SYSTEM_NAMESPACE, references};
 use crate::release::PackageSlot;
+use crate::roster;
 
 /// Something that a `ClusterBootstrap` may not say.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,6 +65,7 @@ pub fn refusals(asked: &ClusterBootstrap, before: Option<&ClusterBootstrap>, kno
         let field = slot.field();
         refused.extend(name_refusal(&field, package, is_begun, known));
         refused.extend(package.values_from.as_ref().and_then(|values| values_refusal(&field, values)));
+        refused.extend(category_refusal(&field, package));
         // Objects in clusters are named after it.
         if let Some(other) = seen.insert(short(&package.ref_name), field.clone()) {
             let why = format!("{} is in {other} already; each package can be there once", short(&package.ref_name));
@@ -103,6 +105,14 @@ fn values_refusal(field: &str, values: &ValuesFrom) -> Option<Refused> {
     let count = [inline.is_some(), secret_ref.is_some(), provider_ref.is_some()].into_iter().filter(|set| *set).count();
     let why = "names several sources; accepted is one of inline, secretRef and providerRef".to_owned();
     (count > 1).then(|| Refused { field: format!("{field}.valuesFrom"), why })
+}
+
+/// Management packages come as they are; nobody gives them values.
+fn category_refusal(field: &str, package: &BootstrapPackage) -> Option<Refused> {
+    let values = package.values_from.as_ref()?;
+    let row = roster::package(short(&package.ref_name)).filter(|_| *values != ValuesFrom::default())?;
+    let why = format!("{}: {}; leave valuesFrom out", row.name, row.category.refuses_values()?);
+    Some(Refused { field: format!("{field}.valuesFrom"), why })
 }
 
 /// What is wrong with the way that it changes.

@@ -1,7 +1,7 @@
 //! The pods, and where they run: in management clusters, in workload clusters, and in those that have workers with Windows.
 
 use super::Owner::{Kubernetes, Package};
-use super::Runs::{ControlPlane, No, Yes};
+use super::Runs::{ControlPlane, No, Sometimes, Yes};
 use super::{Owner, PodRow, Runs};
 
 /// Every sort of pods that is known.
@@ -51,7 +51,10 @@ pub const PODS: &[PodRow] = &[
     row("tkg-system", "tkr-source-controller-manager", Package("tkr-source-controller"), MANAGEMENT),
     row("tkg-system", "tkr-status-controller-manager", Package("tkr-service"), MANAGEMENT),
     row("tkg-system", "tkr-vsphere-resolver-webhook-manager", Package("tkr-vsphere-resolver"), MANAGEMENT),
-    row("vmware-system-antrea", "register-placeholder", Package("antrea"), [Yes, Yes, No]),
+    noted(
+        "It is the pod of a Job, which ends, and whoever tidies up takes it away: that none is there says nothing.",
+        row("vmware-system-antrea", "register-placeholder", Package("antrea"), [Sometimes, Sometimes, No]),
+    ),
     row("vmware-system-csi", "vsphere-csi-controller", Package("vsphere-csi"), ALL),
     row("vmware-system-csi", "vsphere-csi-node", Package("vsphere-csi"), [Yes, Yes, ControlPlane]),
 ];

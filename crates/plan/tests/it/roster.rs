@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::{env, fs};
 
+use serde_json::json;
 use windlass_plan::roster::{
-    Category, Finding, Infrastructure, Owner, PACKAGES, PODS, PodRow, Role, Runs, Seen, of_management, package, parts,
-    pod, verify,
+    Category, Facts, Finding, Infrastructure, Install, Owner, PACKAGES, PODS, PodRow, Role, Row, Runs, Seen, Wanted,
+    findings, of_management, package, parts, pod, rows, verify,
 };
 
 /// What the seed's table says: namespace and name as it cuts them, and its marks for management, workload and Windows.
@@ -64,7 +65,7 @@ fn is_cut(whole: &str, shown: &str) -> bool {
 fn mark_of(runs: Runs) -> &'static str {
     match runs {
         Runs::No => "-",
-        Runs::Yes => "yes",
+        Runs::Yes | Runs::Sometimes => "yes",
         Runs::ControlPlane => "CP",
     }
 }
@@ -149,14 +150,21 @@ fn pods_that_are_missing_not_ready_or_where_they_must_not_be_are_found() {
         &["antrea"],
         &["kube-system/antrea-agent-1!", "kube-system/antrea-agent-2!", "kube-system/antrea-controller-0!"],
         &[
-            "vmware-system-antrea/register-placeholder is missing: package antrea brings it in",
             "kube-system/antrea-agent: none of its 2 pods is ready",
             "kube-system/antrea-controller: its pod is not ready",
         ],
     );
     // A node that is not ready does not make a cluster unwell that has others.
     let agents = ["kube-system/antrea-agent-1!", "kube-system/antrea-agent-2", "kube-system/antrea-controller-0"];
-    check(Role::Workload, &["antrea"], &[&agents[..], &["vmware-system-antrea/register-placeholder-0"]].concat(), &[]);
+    check(Role::Workload, &["antrea"], &agents, &[]);
+    // The pod of a Job comes and goes, also where it is not ready any more.
+    check(Role::Workload, &["antrea"], &[&agents[..], &["vmware-system-antrea/register-placeholder-0!"]].concat(), &[]);
+    check(
+        Role::Workload,
+        &["antrea"],
+        &agents[..2],
+        &["kube-system/antrea-controller is missing: package antrea brings it in"],
+    );
     check(
         Role::Workload,
         &[],
@@ -216,18 +224,136 @@ fn pod_table() -> String {
         Runs::No => "",
         Runs::Yes => "✓",
         Runs::ControlPlane => "control plane",
+        Runs::Sometimes => "✓ (for a while)",
     };
+    let noted: Vec<&str> = PODS.iter().filter_map(|row| row.note).collect();
     for row in PODS {
         let owner = match row.owner {
             Owner::Kubernetes => "Kubernetes",
             Owner::Package(package) => package,
         };
         let [management, workload, windows] = [row.management, row.workload, row.windows].map(mark);
-        let noted = if row.note.is_some() { " (1)" } else { "" };
+        let number = noted.iter().position(|note| Some(*note) == row.note).map(|at| format!(" ({})", at + 1));
+        let number = number.unwrap_or_default();
         let (namespace, name) = (row.namespace, row.name);
-        writeln!(table, "| {namespace} | {name}{noted} | {owner} | {management} | {workload} | {windows} |").unwrap();
+        writeln!(table, "| {namespace} | {name}{number} | {owner} | {management} | {workload} | {windows} |").unwrap();
     }
-    let notes = PODS.iter().filter_map(|row| row.note);
-    notes.for_each(|note| writeln!(table, "\n(1) {note}").unwrap());
+    noted.iter().enumerate().for_each(|(at, note)| writeln!(table, "\n({}) {note}", at + 1).unwrap());
     table
+}
+
+/// A `PackageInstall` of a package: `antrea 1.9.0 succeeded`.
+fn install(text: &str) -> Install {
+    let [package, version, state] = text.split(' ').collect::<Vec<_>>()[..] else { panic!("{text}") };
+    let condition = match state {
+        "succeeded" => "ReconcileSucceeded",
+        "failed" => "ReconcileFailed",
+        "deleting" => "Deleting",
+        _ => "Reconciling",
+    };
+    let observed = if state == "outdated" { 1 } else { 2 };
+    let install = json!({
+        "metadata": {"name": format!("wl-{package}"), "namespace": "tkg-system", "generation": 2},
+        "spec": {
+            "packageRef": {
+                "refName": format!("{package}.tanzu.vmware.com"), "versionSelection": {"constraints": version},
+            },
+            "paused": (state == "paused"),
+        },
+        "status": {
+            "observedGeneration": observed, "version": version, "usefulErrorMessage": "kapp: Error: no",
+            "conditions": [{"type": condition, "status": "True"}],
+        },
+    });
+    Install::of(&serde_json::from_value(install).unwrap())
+}
+
+fn facts(role: Role, wanted: Option<&[&str]>, installs: &[&str], pods: &[&str]) -> Facts {
+    let wanted = wanted.map(|wanted| {
+        let one = |text: &&str| {
+            let (package, version) = text.split_once(' ').unwrap();
+            Wanted { package: package.to_owned(), version: version.to_owned() }
+        };
+        wanted.iter().map(one).collect()
+    });
+    let installs = installs.iter().map(|text| install(text)).collect();
+    Facts { role, wanted, installs, pods: pods.iter().map(|text| seen(text)).collect() }
+}
+
+/// Rows in a line each: package, whether it should and does run, versions and state.
+fn check_rows(facts: &Facts, wanted: &[&str]) {
+    let line = |row: Row| {
+        let [asked, found] = [row.wanted_version, row.observed_version].map(|version| version.unwrap_or("-".into()));
+        format!("{} {:?} {:?} {asked} {found} {:?}", row.package, row.should_run, row.runs, row.state)
+    };
+    assert_eq!(rows(facts).into_iter().map(line).collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn what_should_run_and_what_does_are_told_apart() {
+    let listed = ["kapp-controller 0.41.7", "antrea 1.9.0", "tkg-storageclass 0.28.1", "metrics-server 0.6.2"];
+    let installs = [
+        "antrea 1.9.0 outdated",
+        "tkg-storageclass 0.28.1 failed",
+        "calico 3.24.1 succeeded",
+        "addons-manager 0.28.1 reconciling",
+        "capabilities 0.28.1 paused",
+        "shop 2.0.0 succeeded",
+        "metrics-server 0.6.2 succeeded",
+    ];
+    let pods = ["tkg-system/kapp-controller-0", "kube-system/antrea-agent-x", "capv-system/capv-controller-manager-0"];
+    let facts = facts(Role::Workload, Some(&listed), &installs, &pods);
+    check_rows(
+        &facts,
+        &[
+            "kapp-controller Yes Yes 0.41.7 - NotInstalled",
+            // What is known is about another wish, and the old pods run.
+            "antrea Yes Yes 1.9.0 - Reconciling",
+            // kapp-controller is content, and no pod is there.
+            "metrics-server Yes No 0.6.2 0.6.2 Succeeded",
+            "tkg-storageclass Yes Unknown 0.28.1 - Failed",
+            "addons-manager No Unknown 0.28.1 - Reconciling",
+            "calico No Yes 3.24.1 3.24.1 Succeeded",
+            "cluster-api-provider-vsphere No Yes - - ByManifests",
+            "capabilities Open No 0.28.1 - Held",
+            "shop Open Yes 2.0.0 2.0.0 Succeeded",
+        ],
+    );
+    let found = findings(&facts);
+    let told: Vec<String> = found.iter().map(ToString::to_string).filter(|told| told.starts_with("package")).collect();
+    let wanted = [
+        "package kapp-controller is missing",
+        "package tkg-storageclass failed: kapp: Error: no",
+        "package addons-manager must not be here: it belongs to management clusters",
+        "package calico must not be here: the ClusterBootstrap does not list it",
+    ];
+    assert_eq!(told, wanted);
+    assert_eq!(found[2].object(), "packageinstall/wl-addons-manager -n tkg-system");
+    for finding in &found {
+        assert!(!finding.way_out(Some("wl")).is_empty() && !finding.object().is_empty(), "{finding}");
+    }
+    // A cluster without a list has whatever it has.
+    let unlisted = Facts { wanted: None, ..facts };
+    assert!(!findings(&unlisted).iter().any(|finding| finding.to_string().contains("calico")));
+}
+
+#[test]
+fn a_management_cluster_should_have_all_management_packages_or_none() {
+    let missing = |facts: &Facts| {
+        let found = findings(facts).into_iter();
+        let names = found.filter_map(|finding| match finding {
+            Finding::PackageMissing { package, .. } => Some(package),
+            _ => None,
+        });
+        names.collect::<BTreeSet<String>>()
+    };
+    assert_eq!(missing(&facts(Role::Management, None, &[], &[])), BTreeSet::new());
+    let one = facts(Role::Management, None, &["tkg 0.28.1 succeeded"], &["capv-system/capv-controller-manager-0"]);
+    let mut wanted: BTreeSet<String> = of_management(Infrastructure::Vsphere).into_iter().map(str::to_owned).collect();
+    wanted.remove("tkg");
+    assert_eq!(missing(&one), wanted);
+    // What is there of a core package says that the rest of it should be.
+    let half = facts(Role::Management, None, &[], &["kube-system/antrea-agent-x"]);
+    let found: Vec<String> = findings(&half).iter().map(ToString::to_string).collect();
+    assert!(found.contains(&"kube-system/antrea-controller is missing: package antrea brings it in".to_owned()));
 }

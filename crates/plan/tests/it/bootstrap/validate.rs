@@ -19,6 +19,7 @@ fn known() -> Known {
         "calico.tanzu.vmware.com.3.24.1",
         "own.example.com.1.0.0",
         "other.example.com.1.0.0",
+        "addons-manager.tanzu.vmware.com.0.28.1",
     ];
     let provider = Reference {
         api_group: "cni.tanzu.vmware.com".to_owned(),
@@ -132,4 +133,20 @@ fn a_change_keeps_which_packages_they_are() {
     );
     // The order of what was added is nobody's business.
     check_change(&with("[{refName: own", "[{refName: other.example.com.1.0.0}, {refName: own"), &[]);
+}
+
+#[test]
+fn nobody_gives_values_to_a_management_package() {
+    let listed = |values: &str| {
+        with(
+            "own.example.com.1.0.0, valuesFrom: {secretRef: own}",
+            &format!("addons-manager.tanzu.vmware.com.0.28.1{values}"),
+        )
+    };
+    check(&listed(""), &[]);
+    check(&listed(", valuesFrom: {}"), &[]);
+    let refused = "spec.additionalPackages[0].valuesFrom: addons-manager: management packages come as they are: they take no \
+                   values; leave valuesFrom out";
+    check(&listed(", valuesFrom: {secretRef: own}"), &[refused]);
+    check(&listed(", valuesFrom: {inline: {a: 1}}"), &[refused]);
 }

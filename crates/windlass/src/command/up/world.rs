@@ -89,7 +89,7 @@ async fn live(
 ) {
     let crashes = Crashes::none().or_of(&faults);
     let settings = world::Settings { clock: time.clock, seed: time.seed, durations: Durations::default(), faults };
-    let world = match World::recorded_by(settings, recorder).await {
+    let world = match World::with_management_packages(settings, recorder).await {
         Ok(world) => world,
         Err(error) => {
             // Whoever waited is gone, or is told.
