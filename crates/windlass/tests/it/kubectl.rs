@@ -88,6 +88,8 @@ topics![
     hops["--speed", "600"],
     label,
     nodes,
+    packages_first_hooks["--speed", "600", "--hold", "hooks"],
+    packages_first_pause["--speed", "600"],
     patch,
     refusals,
     rehearse["--speed", "600", "--scenario", DEAD_MEMBER],
