@@ -89,6 +89,8 @@ topics![
     label,
     nodes,
     packages["--speed", "600"],
+    packages_first_hooks["--speed", "600", "--hold", "hooks"],
+    packages_first_pause["--speed", "600"],
     patch,
     refusals,
     rehearse["--speed", "600", "--scenario", DEAD_MEMBER],
