@@ -22,8 +22,9 @@ use windlass_api::kind::packaging::PackageInstall;
 use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::label;
 use windlass_plan::bootstrap::{
-    Blocked, Leaving, Settled, Settling, Step, Subject, SubjectError, bring, leave, settle, waiting,
+    Blocked, Leaving, Object, Settled, Settling, Step, Subject, SubjectError, bring, leave, settle, waiting,
 };
+use windlass_plan::step::Revision;
 use windlass_runtime::cache::Cache;
 use windlass_runtime::events::{Kind, Notice, Recorder};
 use windlass_runtime::key::Key;
@@ -34,7 +35,7 @@ use crate::access::Access;
 use crate::execute::{Kinds, WriteError};
 use crate::reconcile::context::Memory;
 use crate::reconcile::pace::{Pace, Seen};
-use crate::said::said;
+use crate::said::{is_conflict, said};
 
 /// Who Events say they are from.
 const CONTROLLER: &str = "windlass.dev/bootstrap";
@@ -218,13 +219,17 @@ async fn look(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Subject) -> Resul
         }
         (Settled::Wait(blocked), Some(bootstrap)) => {
             let conditions = waiting(subject, bootstrap, &blocked, ctx.access.clock.now());
-            if tell(ctx, bootstrap, conditions).await? {
-                warn(ctx, cluster, &blocked).await;
+            match tell(ctx, bootstrap, conditions).await? {
+                Told::Outdated => return Ok(Again::Soon),
+                Told::Yes => warn(ctx, cluster, &blocked).await,
+                Told::Before => {}
             }
             Ok(Again::After(AWAITED))
         }
         (Settled::Write(steps), _) => {
-            write(ctx, subject, None, &steps).await?;
+            // What the packages are to be follows from what the cluster is asked to be.
+            let basis = (subject.object(), subject.revision.clone());
+            write(ctx, subject, None, Some(basis), &steps).await?;
             Ok(Again::Soon)
         }
         (Settled::Done, Some(bootstrap)) => bring_packages(ctx, cluster, subject, &basis, bootstrap).await,
@@ -243,11 +248,16 @@ async fn bring_packages(
     let brought = bring(&seen.bringing(subject, bootstrap, listed, ctx.access.clock.now()));
     // What was found out is on record before anything follows from it.
     let told = tell(ctx, bootstrap, brought.status.conditions.clone()).await?;
-    if let Some(blocked) = brought.blocked.as_ref().filter(|_| told && brought.stalled) {
+    if told == Told::Outdated {
+        return Ok(Again::Soon);
+    }
+    if let Some(blocked) = brought.blocked.as_ref().filter(|_| told == Told::Yes && brought.stalled) {
         warn(ctx, cluster, blocked).await;
     }
     if !brought.steps.is_empty() {
-        write(ctx, subject, workload.as_ref(), &brought.steps).await?;
+        // What was told just now was told of what is true.
+        let basis = subject.bootstrap(bootstrap).filter(|_| told == Told::Before);
+        write(ctx, subject, workload.as_ref(), basis, &brought.steps).await?;
         return Ok(Again::Soon);
     }
     Ok(Again::After(if brought.awaits_workload { AWAITED } else { DRIFT }))
@@ -268,7 +278,7 @@ async fn gone(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Subject) -> Resul
         now: ctx.access.clock.now(),
     });
     let wrote = !left.steps.is_empty();
-    write(ctx, subject, workload.as_ref(), &left.steps).await?;
+    write(ctx, subject, workload.as_ref(), None, &left.steps).await?;
     if let Some(what) = left.waits_for {
         tracing::info!(cluster = %ctx.key(), what, "a cluster waits for its packages to go");
         return Ok(Again::After(AWAITED));
@@ -279,14 +289,23 @@ async fn gone(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Subject) -> Resul
     Ok(if wrote { Again::Soon } else { Again::Never })
 }
 
-/// Makes the steps. What did not find the world as planned is planned again; what failed is an error.
+/// Makes the steps, if what they were decided on is still so. What did not find the world as planned is planned again; what failed
+/// is an error.
 async fn write(
     ctx: &Ctx<Context>,
     subject: &Subject,
     workload: Option<&kube::Client>,
+    basis: Option<(Object, Revision)>,
     steps: &[Step],
 ) -> Result<(), Error> {
     let executor = execute::Executor { management: &ctx.access.client, workload, kinds: &ctx.kinds };
+    if let Some((object, revision)) = &basis {
+        let is_current = executor.is_current(object, revision).await;
+        let unconfirmed = |source| Error::Steps { count: 1, why: format!("{object} is as it was seen"), source };
+        if !is_current.map_err(unconfirmed)? {
+            return Ok(());
+        }
+    }
     let mut failures = executor.steps(steps).await;
     if failures.is_empty() {
         return Ok(());
@@ -297,19 +316,34 @@ async fn write(
     Err(Error::Steps { count, why, source })
 }
 
-/// Writes the conditions down, if they are others. Which release they are for is written elsewhere.
-async fn tell(ctx: &Ctx<Context>, bootstrap: &ClusterBootstrap, conditions: Vec<Condition>) -> Result<bool, Error> {
+/// Whether it was written down what was found out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Told {
+    /// It was on record before.
+    Before,
+    Yes,
+    /// It was found out about what is not so any more.
+    Outdated,
+}
+
+/// Writes the conditions down, if they are others. Which release they are for is written elsewhere: of what was found out for one
+/// nothing is said under the name of the next.
+async fn tell(ctx: &Ctx<Context>, bootstrap: &ClusterBootstrap, conditions: Vec<Condition>) -> Result<Told, Error> {
     let before = bootstrap.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     if before == conditions {
-        return Ok(false);
+        return Ok(Told::Before);
     }
     let api: Api<ClusterBootstrap> =
         Api::namespaced(ctx.access.client.clone(), bootstrap.metadata.namespace.as_deref().unwrap_or_default());
     let name = bootstrap.name_any();
-    let patch = json!({"metadata": {"uid": bootstrap.metadata.uid}, "status": {"conditions": conditions}});
+    let metadata = json!({"uid": bootstrap.metadata.uid, "resourceVersion": bootstrap.metadata.resource_version});
+    let patch = json!({"metadata": metadata, "status": {"conditions": conditions}});
     let params = kube::api::PatchParams::default();
-    let written = api.patch_status(&name, &params, &kube::api::Patch::Merge(&patch)).await;
-    written.map(|_| true).map_err(|source| Error::Status { name, source: Box::new(source) })
+    match api.patch_status(&name, &params, &kube::api::Patch::Merge(&patch)).await {
+        Ok(_) => Ok(Told::Yes),
+        Err(error) if is_conflict(&error) => Ok(Told::Outdated),
+        Err(source) => Err(Error::Status { name, source: Box::new(source) }),
+    }
 }
 
 /// Tells people what it is waited for. It is only for them: nothing depends on it.

@@ -29,6 +29,7 @@ use std::collections::BTreeMap;
 
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::packaging::{App, PackageInstall};
+use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::name::{ClusterName, NameError, Namespace, NamespacedName, ObjectName, ReleaseName, Uid};
 use windlass_api::{annotation, label};
 
@@ -145,6 +146,11 @@ impl Subject {
             namespace: Some(self.namespace.to_string()),
             name: self.name.to_string(),
         }
+    }
+
+    /// Its `ClusterBootstrap` as an object that is written, and the state in which it was seen; nothing of one that was never stored.
+    pub fn bootstrap(&self, bootstrap: &ClusterBootstrap) -> Option<(Object, Revision)> {
+        Some((settle::object(self), settle::state(bootstrap).ok()?))
     }
 }
 

@@ -8,7 +8,7 @@
 //!
 //! [`assembly`] joins a World and the controllers in one runtime; every request of theirs passes a [`seam`], where it is
 //! counted ([`traffic`]) and may be the last thing that its sender did ([`crash`]). [`snapshot`] is a World to start from that
-//! was read from any management cluster.
+//! was read from any management cluster. [`drive`] is what differs between the sorts of clusters.
 //!
 //! **Invariant**: the same start, request and seed give the same rehearsal, byte for byte; and a rehearsal opens no socket.
 
@@ -16,6 +16,7 @@
 
 pub mod assembly;
 pub mod crash;
+pub mod drive;
 pub mod evidence;
 pub mod matrix;
 pub mod preview;

@@ -6,6 +6,7 @@ use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::world::{self, World};
 
 use crate::assembly::{Assembly, Settings};
+use crate::drive::Drive;
 use crate::rehearsal::ask::{Answer, Ask, ask};
 use crate::rehearsal::{self, Request, Wish};
 
@@ -46,7 +47,8 @@ pub fn preview(start: &World, request: &Request) -> Result<Foreseen, Error> {
         // What is being deleted is not planned for any more: what there is to delete is seen before.
         let deletes = request.ask == Wish::Delete;
         let wish = if deletes { &Wish::Nothing } else { &request.ask };
-        if let Answer::Refused { why } = ask(assembly.world(), &request.cluster, &Ask::Change(wish)).await? {
+        let asked = ask(assembly.world(), &request.cluster, Drive::Machines, &Ask::Change(wish)).await?;
+        if let Answer::Refused { why } = asked {
             return Ok(Foreseen::Refused { why });
         }
         let seen = look(assembly.controllers(), &request.cluster).await;

@@ -15,9 +15,9 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::time::Instant;
 use windlass_api::kind::cluster_update::{StageRecord, WaitingFor};
-use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
 use windlass_plan::gate::{Gate, Gates};
+use windlass_plan::resolve::hold::HoldBy;
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::{Virtual, run_paced, run_virtual};
 use windlass_sim::actor::Caller;
@@ -28,6 +28,7 @@ use windlass_sim::world::{self, World};
 
 use crate::assembly::{Assembly, Settings};
 use crate::crash::{Crashes, Write};
+use crate::drive::{Drive, Manifest};
 use crate::settle::{self, Bounds, Settled};
 use crate::traffic::{Requests, Traffic};
 use ask::{Answer, Ask};
@@ -51,6 +52,8 @@ pub struct Request {
     pub seed: Seed,
     /// What time it is when the rehearsal begins.
     pub at: Timestamp,
+    /// How the machines of a cluster of a class are held until its packages are in.
+    pub hold_by: HoldBy,
     /// Rules that are left out, to see what they are for.
     pub without_gates: Vec<Gate>,
     /// How long the update may take, in its own time.
@@ -79,6 +82,7 @@ impl Request {
             ask,
             seed,
             at,
+            hold_by: HoldBy::default(),
             without_gates: Vec::new(),
             deadline: Self::DEADLINE,
             faults: Scenario::default(),
@@ -282,8 +286,8 @@ enum Pace {
 }
 
 /// Rehearses the creation of a cluster. Of the request, the release is only for the record: the cluster says which it wants.
-pub fn create(start: &World, request: &Request, cluster: &TanzuKubernetesCluster) -> Result<Ended, Error> {
-    on_its_own_thread(start, request, Ask::Create(cluster), Crashes::none(), Pace::Virtual)
+pub fn create(start: &World, request: &Request, cluster: impl Into<Manifest>) -> Result<Ended, Error> {
+    on_its_own_thread(start, request, Ask::Create(&cluster.into()), Crashes::none(), Pace::Virtual)
 }
 
 fn on_its_own_thread(
@@ -319,12 +323,13 @@ fn on_its_own_thread(
 async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) -> Result<Ended, Error> {
     let gates = Gates::without(&request.without_gates);
     let crashes = crashes.or_of(&world.settings().faults);
-    let settings = Settings { gates, crashes, ..Settings::rehearsal(&world) };
+    let drive = ask.drive(&world, request);
+    let settings = Settings { gates, crashes, classes: drive.classes(), ..Settings::rehearsal(&world) };
     let before = world.recorder().writes();
     let assembly = Assembly::new(world, settings);
     let Settled { verdict, at, waited } = tokio::select! {
         biased;
-        ended = follow(assembly.world(), request, &ask) => ended?,
+        ended = follow(assembly.world(), request, drive, &ask) => ended?,
         // It is never told to stop: it is dropped when the end has been seen.
         () = assembly.run(std::future::pending()) => return Err(Error::Broken(request.cluster.clone())),
     };
@@ -362,12 +367,12 @@ fn stages(world: &World, request: &Request) -> Vec<StageRecord> {
 }
 
 /// Asks, and waits for the end.
-async fn follow(world: &World, request: &Request, ask: &Ask<'_>) -> Result<Settled, Error> {
+async fn follow(world: &World, request: &Request, drive: Drive, ask: &Ask<'_>) -> Result<Settled, Error> {
     let began = Instant::now();
-    match patiently(world, request, ask).await? {
+    match patiently(world, request, drive, ask).await? {
         Answer::Accepted => {
             let bounds = Bounds { earliest: began + request.scenario_has_begun(), latest: began + request.deadline };
-            Ok(settle::settle(world, &request.cluster, bounds).await)
+            Ok(settle::settle(world, &request.cluster, drive, bounds).await)
         }
         Answer::Refused { why } => {
             let at = world.settings().clock.now();
@@ -377,10 +382,10 @@ async fn follow(world: &World, request: &Request, ask: &Ask<'_>) -> Result<Settl
 }
 
 /// Asks, and asks again where the API cannot answer because of a fault, as people do.
-async fn patiently(world: &World, request: &Request, ask: &Ask<'_>) -> Result<Answer, Error> {
+async fn patiently(world: &World, request: &Request, drive: Drive, ask: &Ask<'_>) -> Result<Answer, Error> {
     let latest = Instant::now() + request.deadline;
     loop {
-        match ask::ask(world, &request.cluster, ask).await {
+        match ask::ask(world, &request.cluster, drive, ask).await {
             Err(Error::Ask { .. }) if !request.faults.is_empty() && Instant::now() < latest => {
                 tokio::time::sleep(ASKS_AGAIN).await;
             }

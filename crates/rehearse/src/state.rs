@@ -4,11 +4,12 @@
 //! are drawn, and the attempts of Jobs. A uid or provider id is replaced by the object that has it, also in the middle of a text,
 //! so that a reference to the wrong object of a right name is still a difference.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 use kube::Resource;
 use serde_json::{Map, Value};
+use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
 use windlass_apiserver::ApiServer;
@@ -78,9 +79,14 @@ impl State {
 
 /// The clusters that a World was asked for.
 pub(crate) fn clusters(world: &World) -> Vec<NamespacedName> {
-    let resource = store_name(&TanzuKubernetesCluster::plural(&()), &TanzuKubernetesCluster::group(&()));
-    let page = world.management().store().list(&resource, EVERYTHING, |_| true);
-    page.entries.iter().filter_map(|entry| entry.key.to_string().parse().ok()).collect()
+    let resources = [
+        store_name(&TanzuKubernetesCluster::plural(&()), &TanzuKubernetesCluster::group(&())),
+        store_name(&Cluster::plural(&()), &Cluster::group(&())),
+    ];
+    let pages = resources.map(|resource| world.management().store().list(&resource, EVERYTHING, |_| true).entries);
+    let names: BTreeSet<NamespacedName> =
+        pages.iter().flatten().filter_map(|entry| entry.key.to_string().parse().ok()).collect();
+    names.into_iter().collect()
 }
 
 /// An object as it was found.

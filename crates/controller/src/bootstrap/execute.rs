@@ -49,6 +49,19 @@ impl Executor<'_> {
         failures
     }
 
+    /// Whether an object is still in the state that a decision was made on. What was read may be old, also what was read just now:
+    /// only a write is judged by what is true. This one is for show, and changes nothing.
+    pub(super) async fn is_current(&self, object: &Object, expect: &Revision) -> Result<bool, WriteError> {
+        let api = self.api(self.management, Place::Management, object).await?;
+        let patch = json!({"metadata": {"resourceVersion": expect.resource_version, "uid": expect.uid.as_str()}});
+        let params = PatchParams { dry_run: true, field_manager: Some(FIELD_MANAGER.into()), ..PatchParams::default() };
+        match api.patch_status(&object.name, &params, &Patch::Merge(&patch)).await {
+            Ok(_) => Ok(true),
+            Err(error) if is_conflict(&error) || is_other_object(&error) || is_not_found(&error) => Ok(false),
+            Err(error) => Err(WriteError::api("confirm", object.to_string())(error)),
+        }
+    }
+
     async fn step(&self, step: &Step) -> Result<Made, WriteError> {
         let client = match step.place {
             Place::Management => self.management,

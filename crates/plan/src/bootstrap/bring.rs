@@ -428,19 +428,22 @@ impl<'b> Bringing<'b> {
         Some(Blocked::HeldForAnother { held_for: held_for.to_owned(), release })
     }
 
-    /// Ends our hold on the cluster; a pause of somebody else stays.
+    /// Ends our hold on the cluster.
     fn release(&self) -> Option<Step> {
-        let cluster = self.cluster;
-        let held_for = cluster.held_for.as_deref()?;
-        let marks = json!({(annotation::HELD_FOR_RELEASE.name): null, (annotation::KEEP_PAUSED.name): null});
-        let mut patch = json!({"metadata": {"annotations": marks}});
-        if cluster.pause == Pause::Set {
-            patch["spec"] = json!({"paused": false});
-        }
-        let why = format!("the packages of {held_for} are in: the machines may follow");
-        let expect = cluster.revision.clone();
-        Some(Step::new(Place::Management, Write::Patch { object: cluster.object(), patch, expect }, why))
+        let_go(self.cluster, |held_for| format!("the packages of {held_for} are in: the machines may follow"))
     }
+}
+
+/// Ends our hold on a cluster; a pause of somebody else stays.
+pub(super) fn let_go(cluster: &Subject, why: impl FnOnce(&str) -> String) -> Option<Step> {
+    let held_for = cluster.held_for.as_deref()?;
+    let marks = json!({(annotation::HELD_FOR_RELEASE.name): null, (annotation::KEEP_PAUSED.name): null});
+    let mut patch = json!({"metadata": {"annotations": marks}});
+    if cluster.pause == Pause::Set {
+        patch["spec"] = json!({"paused": false});
+    }
+    let expect = cluster.revision.clone();
+    Some(Step::new(Place::Management, Write::Patch { object: cluster.object(), patch, expect }, why(held_for)))
 }
 
 /// The conditions of a `ClusterBootstrap` while it cannot be settled.

@@ -1,7 +1,8 @@
 //! The end of a cluster: packages that were added to it go first, then the finalizers that kept it for them.
 //!
 //! Packages may have made something outside of the cluster (load balancers, records of names), which nobody would remove after
-//! it. It is waited for them, for a time: an API that does not answer must not keep a cluster for ever.
+//! it. It is waited for them, for a time: an API that does not answer must not keep a cluster for ever. Before anything else our hold
+//! ends, which would keep its machines.
 
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
@@ -11,7 +12,7 @@ use windlass_api::kind::packaging::{PackageInstall, is_true};
 use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::name::{ClusterSecret, PackagePart};
 
-use super::bring::Workload;
+use super::bring::{Workload, let_go};
 use super::step::{Object, Step, Write};
 use super::{FINALIZER, SYSTEM_NAMESPACE, Subject, clone, listed, settle};
 use crate::step::{Place, Revision};
@@ -47,6 +48,10 @@ pub struct Left {
 
 /// One step towards the end.
 pub fn leave(seen: &Leaving<'_>) -> Left {
+    // Cluster API does not touch what is paused, not even to take it away.
+    if let Some(step) = let_go(seen.cluster, |_| "it is to go: its machines need not wait for packages".to_owned()) {
+        return Left { steps: vec![step], waits_for: None };
+    }
     let expired = seen.now.duration_since(seen.since) >= DELETE_TIMEOUT;
     let (mut steps, waits_for) = if expired { (Vec::new(), None) } else { packages(seen) };
     if waits_for.is_none() {

@@ -5,6 +5,7 @@
 //! for before is marked as such, and stays when ours ends; and a pause cannot be ended past our hold by setting the field alone.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 use windlass_api::kind::cluster_api::Cluster;
@@ -18,6 +19,15 @@ pub enum HoldBy {
     Pause,
     /// Cluster API asks before it goes on, and is told to wait. Nothing is written on the cluster.
     Hooks,
+}
+
+impl fmt::Display for HoldBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Pause => "pause",
+            Self::Hooks => "hooks",
+        })
+    }
 }
 
 impl FromStr for HoldBy {

@@ -1,22 +1,35 @@
 //! What is asked of a World, as a person would ask it.
 
 use kube::Api;
-use kube::api::{DeleteParams, Patch, PatchParams, PostParams, ValidationDirective};
-use serde_json::json;
-use windlass_api::annotation;
+use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
+use windlass_api::{annotation, label};
 use windlass_sim::world::World;
 
-use super::Error;
 use super::wish::{Wish, distribution};
+use super::{Error, Request};
+use crate::drive::{Drive, Manifest};
 
 /// What is asked.
 pub(crate) enum Ask<'a> {
     /// Something of a cluster that is there.
     Change(&'a Wish),
     /// A cluster shall be made.
-    Create(&'a TanzuKubernetesCluster),
+    Create(&'a Manifest),
+}
+
+impl Ask<'_> {
+    /// The sort of cluster that it is asked of.
+    pub(crate) fn drive(&self, world: &World, request: &Request) -> Drive {
+        match self {
+            Self::Change(_) => Drive::of(world, &request.cluster, request.hold_by),
+            Self::Create(manifest) => manifest.drive(request.hold_by),
+        }
+    }
 }
 
 /// What the API answered.
@@ -28,21 +41,33 @@ pub(crate) enum Answer {
 }
 
 /// Asks it of a cluster.
-pub(crate) async fn ask(world: &World, cluster: &NamespacedName, ask: &Ask<'_>) -> Result<Answer, Error> {
-    let clusters: Api<TanzuKubernetesCluster> = Api::namespaced(world.client(), cluster.namespace.as_str());
-    let name = cluster.name.as_str();
+pub(crate) async fn ask(world: &World, cluster: &NamespacedName, drive: Drive, ask: &Ask<'_>) -> Result<Answer, Error> {
+    let (namespace, name) = (cluster.namespace.as_str(), cluster.name.as_str());
+    let clusters: Api<DynamicObject> = Api::namespaced_with(world.client(), namespace, &resource(drive));
     // A field that there is not would be dropped, and the rehearsal be one of nothing.
     let strictly = PatchParams { field_validation: Some(ValidationDirective::Strict), ..PatchParams::default() };
     let asked = match ask {
         Ask::Change(Wish::Release { to, on_the_way_to }) => {
-            let mut patch = json!({"spec": {"distribution": distribution(to)}});
-            patch["metadata"]["annotations"][annotation::ON_THE_WAY_TO.name] = json!(on_the_way_to);
+            let mut patch = release(drive, to);
+            if drive == Drive::Machines {
+                patch["metadata"]["annotations"][annotation::ON_THE_WAY_TO.name] = json!(on_the_way_to);
+            }
             clusters.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
         }
-        Ask::Change(Wish::Patch(patch)) => clusters.patch(name, &strictly, &Patch::Merge(patch)).await.map(drop),
+        Ask::Change(Wish::Patch(patch)) => {
+            let patch = fields(drive, patch);
+            clusters.patch(name, &strictly, &Patch::Merge(patch)).await.map(drop)
+        }
         Ask::Change(Wish::Delete) => clusters.delete(name, &DeleteParams::background()).await.map(drop),
         Ask::Change(Wish::Nothing) => Ok(()),
-        Ask::Create(object) => clusters.create(&PostParams::default(), object).await.map(drop),
+        Ask::Create(Manifest::Machines(object)) => {
+            let clusters: Api<TanzuKubernetesCluster> = Api::namespaced(world.client(), namespace);
+            clusters.create(&PostParams::default(), object).await.map(drop)
+        }
+        Ask::Create(Manifest::Topology(object)) => {
+            let clusters: Api<Cluster> = Api::namespaced(world.client(), namespace);
+            clusters.create(&PostParams::default(), object).await.map(drop)
+        }
     };
     match asked {
         Ok(()) => Ok(Answer::Accepted),
@@ -51,6 +76,45 @@ pub(crate) async fn ask(world: &World, cluster: &NamespacedName, ask: &Ask<'_>) 
         }
         Err(source) => Err(Error::Ask { cluster: cluster.clone(), source: Box::new(source) }),
     }
+}
+
+fn resource(drive: Drive) -> ApiResource {
+    let (api_version, kind) = drive.kind();
+    let (group, version) = api_version.split_once('/').unwrap_or_default();
+    ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind))
+}
+
+/// Another release, as people ask for it.
+pub(crate) fn release(drive: Drive, to: &str) -> Value {
+    match drive {
+        Drive::Machines => json!({"spec": {"distribution": distribution(to)}}),
+        Drive::Topology(_) => {
+            let mut patch = json!({});
+            put_release(&mut patch, to);
+            patch
+        }
+    }
+}
+
+/// A Cluster of a class is asked by its label, where a release is named in full as labels have it, and else by its version.
+fn put_release(patch: &mut Value, to: &str) {
+    if to.contains("---") {
+        patch["metadata"]["labels"][label::RELEASE.name] = json!(to);
+    } else {
+        patch["spec"]["topology"]["version"] = json!(to);
+    }
+}
+
+/// Other fields, and perhaps another release with them, where this sort of cluster has them.
+fn fields(drive: Drive, patch: &Value) -> Value {
+    let mut patch = patch.clone();
+    if let (Drive::Topology(_), Some(spec)) = (drive, patch["spec"].as_object_mut()) {
+        let to = spec.remove("distribution").and_then(|asked| asked["version"].as_str().map(str::to_owned));
+        if let Some(to) = to {
+            put_release(&mut patch, &to);
+        }
+    }
+    patch
 }
 
 /// What the API says of a field that there is not, without the object that it says it of.

@@ -97,7 +97,8 @@ async fn run_in(world: World, subject: &Subject, plan: &Plan) -> Result<Run, Err
     let left_out = plan.old.iter().filter_map(|old| old.left_out());
     let gates = Gates::without(&subject.request.without_gates.iter().copied().chain(left_out).collect::<Vec<_>>());
     let old = plan.old.clone();
-    let settings = Settings { gates, crashes: crashes.clone(), old, ..Settings::rehearsal(&world) };
+    let (crashing, classes) = (crashes.clone(), subject.drive.classes());
+    let settings = Settings { gates, crashes: crashing, classes, old, ..Settings::rehearsal(&world) };
     let assembly = Assembly::new(world.clone(), settings);
     let mut edited = None;
     let edits = async {
@@ -146,8 +147,8 @@ async fn follow(
 ) -> Result<(settle::Settled, Vec<Write>, Vec<Write>), Error> {
     let (world, request) = (assembly.world(), &subject.request);
     let began = Instant::now();
-    let asks = subject.create.as_deref().map_or(Ask::Change(&request.ask), Ask::Create);
-    if let Answer::Refused { why } = ask::ask(world, &request.cluster, &asks).await? {
+    let asks = subject.create.as_ref().map_or(Ask::Change(&request.ask), Ask::Create);
+    if let Answer::Refused { why } = ask::ask(world, &request.cluster, subject.drive, &asks).await? {
         let at = world.settings().clock.now();
         return Ok((settle::Settled { verdict: Verdict::Refused { why }, at, waited: Vec::new() }, vec![], vec![]));
     }
@@ -156,11 +157,11 @@ async fn follow(
     }
     let latest = began + request.deadline;
     let earliest = (began + begun(&world.settings().faults)).min(latest);
-    let mut settled = settle::settle(world, &request.cluster, Bounds { earliest, latest }).await;
+    let mut settled = settle::settle(world, &request.cluster, subject.drive, Bounds { earliest, latest }).await;
     if let Some(Edit { at: At::End, action }) = edit {
         *edited = Some(act(world, action).await);
         let (earliest, latest) = (Instant::now() + NOTICED, Instant::now() + request.deadline);
-        settled = settle::settle(world, &request.cluster, Bounds { earliest, latest }).await;
+        settled = settle::settle(world, &request.cluster, subject.drive, Bounds { earliest, latest }).await;
     }
     if matches!(settled.verdict, Verdict::Failed { .. }) {
         calm_down(world).await;

@@ -14,6 +14,9 @@ const EVERYTHING: Range<'static> = Range { namespace: None, after: None, limit: 
 /// The Secrets that are there for as long as a cluster is, by the ends of their names.
 const LASTING: [&str; 5] = ["ca", "etcd", "proxy", "sa", "kubeconfig"];
 
+/// What is installed, in the management cluster and in the workload cluster.
+const INSTALLS: &str = "packageinstalls.packaging.carvel.dev";
+
 /// The parts of a cluster, by what they are. Parts that are alike are told apart by their number.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Shape(BTreeMap<String, Value>);
@@ -25,6 +28,18 @@ impl Shape {
         let management = world.management();
         for object in all(management, "tanzukubernetesclusters.run.tanzu.vmware.com") {
             parts.push(("the cluster".to_owned(), asked(&object)));
+        }
+        for object in all(management, "clusters.cluster.x-k8s.io") {
+            if !object["spec"]["topology"].is_null() {
+                parts.push(("the cluster of a class".to_owned(), asked_of_class(&object)));
+            }
+        }
+        for object in all(management, "clusterbootstraps.run.tanzu.vmware.com") {
+            let shape = json!({"packages": object["spec"], "for": object["status"]["resolvedTKR"]});
+            parts.push((format!("the packages of {}", name(&object)), shape));
+        }
+        for object in all(management, INSTALLS) {
+            parts.push((format!("the package {}", name(&object)), installed(&object)));
         }
         for object in all(management, "wcpmachines.infrastructure.cluster.vmware.com") {
             let of = |field: &str| object["spec"][field].clone();
@@ -61,6 +76,9 @@ impl Shape {
                 for object in all(server, resource) {
                     parts.push((format!("{resource} {}", name(&object)), object["spec"]["template"]["spec"].clone()));
                 }
+            }
+            for object in all(server, INSTALLS) {
+                parts.push((format!("the package {}", name(&object)), installed(&object)));
             }
             for member in workload.members().unwrap_or_default() {
                 let shape =
@@ -110,6 +128,25 @@ fn name(object: &Value) -> &str {
 fn asked(cluster: &Value) -> Value {
     let status = &cluster["status"];
     json!({"spec": cluster["spec"], "phase": status["phase"], "version": status["version"], "waits": status["waitingFor"]})
+}
+
+/// What is asked of a cluster of a class. What its release is made of is told to it by others, for each version that it had.
+fn asked_of_class(cluster: &Value) -> Value {
+    let (topology, labels) = (&cluster["spec"]["topology"], &cluster["metadata"]["labels"]);
+    let replicas = |part: &Value| json!({"name": part["name"], "replicas": part["replicas"]});
+    let pools: Vec<Value> =
+        topology["workers"]["machineDeployments"].as_array().into_iter().flatten().map(replicas).collect();
+    json!({
+        "version": topology["version"], "release": labels[label::RELEASE.name], "paused": cluster["spec"]["paused"] == true,
+        "controlPlane": topology["controlPlane"]["replicas"], "pools": pools,
+    })
+}
+
+/// The version that a package has, and how it is.
+fn installed(install: &Value) -> Value {
+    let is_true = |it: &&Value| it["status"] == "True";
+    let state = install["status"]["conditions"].as_array().into_iter().flatten().find(is_true);
+    json!({"version": install["status"]["version"], "state": state.map(|it| &it["type"])})
 }
 
 fn role(object: &Value) -> &'static str {

@@ -7,23 +7,44 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
-use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::kind::cluster_api::{Cluster, MachineDeployment};
+use windlass_api::kind::control_plane::KubeadmControlPlane;
+use windlass_api::label;
 use windlass_api::name::{NameError, NamespacedName};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::virtual_time::run_virtual;
 use windlass_sim::durations::Durations;
-use windlass_sim::fault::Scenario;
+use windlass_sim::fault::{Action, Scenario};
 use windlass_sim::world::{self, World};
 
+use crate::drive::{Drive, Manifest};
+use crate::rehearsal::ask;
 use crate::rehearsal::{self, Request, Verdict, Wish};
 use crate::settle;
 
-/// The release that clusters are made with.
-const FROM: &str = "v1.15.5";
-/// The release that they are upgraded to.
-const TO: &str = "v1.16.7";
+/// The releases of a sweep: what clusters are made with, what they are upgraded to, and one after that.
+struct Releases {
+    from: &'static str,
+    to: &'static str,
+    later: &'static str,
+}
+
+const OF_MACHINES: Releases = Releases { from: "v1.15.5", to: "v1.16.7", later: "v1.17.4" };
+/// By their labels, as people ask a Cluster of a class for one.
+const OF_CLASSES: Releases =
+    Releases { from: "v1.24.9---vmware.1-tkg.1", to: "v1.25.7---vmware.2-tkg.1", later: "v1.26.5---vmware.2-tkg.1" };
+/// The version of Kubernetes that clusters of a class are made with.
+const FROM_KUBERNETES: &str = "v1.24";
+/// Other machines than clusters are made with.
+const OTHER_CLASS: &str = "best-effort-large";
+/// The Package of the network in the release that clusters of a class are upgraded to, and its image.
+const NETWORK: &str = "tkg-system/antrea.tanzu.vmware.com.1.9.0+vmware.2-tkg.1-advanced";
+const NETWORK_REPOSITORY: &str = "projects.registry.vmware.com/tkg/packages/core/antrea";
+pub(super) const NETWORK_IMAGE: &str = "v1.9.0_vmware.2-tkg.1-advanced";
 /// The cluster that everything is about.
 const CLUSTER: &str = "my-tkc";
+/// The one of a class.
+const CLUSTER_OF_CLASS: &str = "wl";
 /// When it is made: 2026 begins.
 const FOUNDED: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// When something is asked of it: a day later, when nothing moves any more.
@@ -100,19 +121,6 @@ impl Change {
             Self::Delete => "delete",
         }
     }
-
-    fn wish(self, size: Size) -> Wish {
-        match self {
-            Self::Upgrade => Wish::release(TO),
-            Self::Create => Wish::Nothing,
-            Self::Scale => Wish::Patch(json!({"spec": {"topology": {"workers": {"count": size.workers + 1}}}})),
-            Self::Class => {
-                let class = json!({"class": "best-effort-large"});
-                Wish::Patch(json!({"spec": {"topology": {"controlPlane": class, "workers": class}}}))
-            }
-            Self::Delete => Wish::Delete,
-        }
-    }
 }
 
 /// A text that is no change.
@@ -174,40 +182,185 @@ pub struct Subject {
     pub start: World,
     /// What is asked.
     pub request: Request,
+    /// The sort of cluster.
+    pub drive: Drive,
     /// The cluster that is to be made; nothing where it is there already.
-    pub create: Option<Box<TanzuKubernetesCluster>>,
+    pub create: Option<Manifest>,
 }
 
 impl Subject {
     /// Something that is asked of a cluster that is there.
     pub fn new(start: World, request: Request) -> Self {
-        Self { start, request, create: None }
+        let drive = Drive::of(&start, &request.cluster, request.hold_by);
+        Self { start, request, drive, create: None }
     }
 
     /// A cluster of a size, made for this, and what is asked of it.
-    pub fn make(change: Change, size: Size, seed: Seed) -> Result<Self, SubjectError> {
-        let cluster: NamespacedName = format!("default/{CLUSTER}").parse().map_err(SubjectError::Name)?;
+    pub fn make(drive: Drive, change: Change, size: Size, seed: Seed) -> Result<Self, SubjectError> {
+        let name = match drive {
+            Drive::Machines => CLUSTER,
+            Drive::Topology(_) => CLUSTER_OF_CLASS,
+        };
+        let cluster: NamespacedName = format!("default/{name}").parse().map_err(SubjectError::Name)?;
         let empty = empty(seed)?;
-        let wanted = manifest(&cluster, size)?;
+        let wanted = manifest(drive, &cluster, size)?;
         let asking = |wish: Wish, at: Timestamp| Request {
             deadline: DEADLINE,
+            hold_by: drive.classes().unwrap_or_default(),
             ..Request::asking(cluster.clone(), wish, seed, at)
         };
         if change == Change::Create {
-            return Ok(Self { create: Some(Box::new(wanted)), ..Self::new(empty, asking(Wish::Nothing, FOUNDED)) });
+            let request = asking(Wish::Nothing, FOUNDED);
+            return Ok(Self { drive, create: Some(wanted), ..Self::new(empty, request) });
         }
-        let created = rehearsal::create(&empty, &asking(Wish::Nothing, FOUNDED), &wanted);
+        let created = rehearsal::create(&empty, &asking(Wish::Nothing, FOUNDED), wanted);
         let created = created.map_err(|source| SubjectError::Rehearse { size, source: Box::new(source) })?;
         match created.rehearsal.verdict {
-            Verdict::Reached { .. } => Ok(Self::new(created.world, asking(change.wish(size), LATER))),
+            Verdict::Reached { .. } => {
+                let mut subject = Self::new(created.world, asking(Wish::Nothing, LATER));
+                subject.request.ask = subject.wish(change);
+                Ok(subject)
+            }
             verdict => Err(SubjectError::NotThere { size, verdict }),
         }
     }
 
+    fn wish(&self, change: Change) -> Wish {
+        match change {
+            Change::Upgrade => Wish::release(self.releases().to),
+            Change::Create => Wish::Nothing,
+            Change::Scale => Wish::Patch(self.scaled(1)),
+            Change::Class => Wish::Patch(self.reclassed(true)),
+            Change::Delete => Wish::Delete,
+        }
+    }
+
+    fn releases(&self) -> Releases {
+        match self.drive {
+            Drive::Machines => OF_MACHINES,
+            Drive::Topology(_) => OF_CLASSES,
+        }
+    }
+
     /// What the cluster was asked to be before.
-    pub(super) fn spec(&self) -> Value {
-        let found = settle::cluster(&self.start, &self.request.cluster);
-        found.and_then(|cluster| serde_json::to_value(cluster.spec).ok()).unwrap_or_default()
+    fn spec(&self) -> Value {
+        let NamespacedName { namespace, name } = &self.request.cluster;
+        let found = match self.drive {
+            Drive::Machines => settle::cluster(&self.start, &self.request.cluster)
+                .and_then(|cluster| serde_json::to_value(cluster.spec).ok()),
+            Drive::Topology(_) => settle::read::<Cluster>(&self.start, namespace.as_str(), name.as_str())
+                .and_then(|cluster| serde_json::to_value(cluster.spec).ok()),
+        };
+        found.unwrap_or_default()
+    }
+
+    /// What takes a wish back. Of a cluster of a class only its release: the rest is filled in by others.
+    pub(super) fn reverted(&self) -> Value {
+        match self.drive {
+            Drive::Machines => json!({"spec": self.spec()}),
+            Drive::Topology(_) => {
+                let (label, version) = (label::RELEASE.name, &self.spec()["topology"]["version"]);
+                json!({"metadata": {"labels": {label: self.releases().from}}, "spec": {"topology": {"version": version}}})
+            }
+        }
+    }
+
+    /// What asks for a release after the one that is swept to.
+    pub(super) fn retargeted(&self) -> Value {
+        ask::release(self.drive, self.releases().later)
+    }
+
+    /// What asks for so many workers more.
+    pub(super) fn scaled(&self, more: u64) -> Value {
+        let topology = &self.spec()["topology"];
+        match self.drive {
+            Drive::Machines => {
+                let workers = topology["workers"]["count"].as_u64().unwrap_or_default();
+                json!({"spec": {"topology": {"workers": {"count": workers + more}}}})
+            }
+            Drive::Topology(_) => self.pools(|pool| {
+                let replicas = pool["replicas"].as_u64().unwrap_or_default();
+                pool["replicas"] = json!(replicas + more);
+            }),
+        }
+    }
+
+    /// What asks for other workers, and perhaps for another control plane.
+    pub(super) fn reclassed(&self, also_control_plane: bool) -> Value {
+        let other = json!([{"name": "vmClass", "value": OTHER_CLASS}]);
+        match self.drive {
+            Drive::Machines => {
+                let class = json!({"class": OTHER_CLASS});
+                let mut patch = json!({"spec": {"topology": {"workers": class}}});
+                if also_control_plane {
+                    patch["spec"]["topology"]["controlPlane"] = class;
+                }
+                patch
+            }
+            Drive::Topology(_) => {
+                let mut patch = self.pools(|pool| {
+                    let known = pool["variables"]["overrides"].as_array().cloned().unwrap_or_default();
+                    let others = known.into_iter().filter(|known| known["name"] != "vmClass");
+                    let all = others.chain(other.as_array().cloned().into_iter().flatten());
+                    pool["variables"]["overrides"] = all.collect();
+                });
+                if also_control_plane {
+                    let known = self.spec()["topology"]["variables"].as_array().cloned().unwrap_or_default();
+                    let others = known.into_iter().filter(|known| known["name"] != "vmClass");
+                    let all = others.chain(other.as_array().cloned().into_iter().flatten());
+                    patch["spec"]["topology"]["variables"] = all.collect();
+                }
+                patch
+            }
+        }
+    }
+
+    /// All pools as they were, each changed: a list is written as a whole.
+    fn pools(&self, change: impl Fn(&mut Value)) -> Value {
+        let mut pools = self.spec()["topology"]["workers"]["machineDeployments"].clone();
+        pools.as_array_mut().into_iter().flatten().for_each(change);
+        json!({"spec": {"topology": {"workers": {"machineDeployments": pools}}}})
+    }
+
+    /// Whether there is something left of the control plane when one of its machines is gone: of one that Cluster API looks after
+    /// nothing is.
+    pub(super) fn survives_a_machine(&self) -> bool {
+        self.drive == Drive::Machines || self.spec()["topology"]["controlPlane"]["replicas"].as_u64() > Some(1)
+    }
+
+    /// What has the new network come from this image; nothing where there are no such packages.
+    pub(super) fn network(&self, image: &str) -> Option<Action> {
+        let fetch = json!([{"imgpkgBundle": {"image": format!("{NETWORK_REPOSITORY}:{image}")}}]);
+        let action = Action::Patch {
+            cluster: None,
+            api_version: "data.packaging.carvel.dev/v1alpha1".to_owned(),
+            kind: "Package".to_owned(),
+            name: NETWORK.into(),
+            patch: json!({"spec": {"template": {"spec": {"fetch": fetch}}}}),
+        };
+        Some(action).filter(|_| self.drive != Drive::Machines)
+    }
+
+    /// What the names of machines of the control plane begin with.
+    pub(super) fn control_plane(&self) -> String {
+        let NamespacedName { namespace, name } = &self.request.cluster;
+        let found: Vec<KubeadmControlPlane> = match self.drive {
+            Drive::Machines => Vec::new(),
+            Drive::Topology(_) => settle::all(&self.start, namespace.as_str()),
+        };
+        let found = found.into_iter().find_map(|found| found.metadata.name);
+        found.unwrap_or_else(|| format!("{name}-control-plane"))
+    }
+
+    /// What those of workers begin with.
+    pub(super) fn workers(&self) -> String {
+        let NamespacedName { namespace, name } = &self.request.cluster;
+        let found: Vec<MachineDeployment> = match self.drive {
+            Drive::Machines => Vec::new(),
+            Drive::Topology(_) => settle::all(&self.start, namespace.as_str()),
+        };
+        let found = found.into_iter().find_map(|found| found.metadata.name);
+        found.unwrap_or_else(|| format!("{name}-workers"))
     }
 }
 
@@ -221,18 +374,35 @@ fn empty(seed: Seed) -> Result<World, SubjectError> {
 }
 
 /// A cluster as people write it.
-fn manifest(cluster: &NamespacedName, size: Size) -> Result<TanzuKubernetesCluster, SubjectError> {
-    let machines = |count| json!({"count": count, "class": "best-effort-xlarge", "storageClass": "gc-storage-profile"});
-    let written = json!({
-        "apiVersion": "run.tanzu.vmware.com/v1alpha1",
-        "kind": "TanzuKubernetesCluster",
-        "metadata": {"name": cluster.name.as_str(), "namespace": cluster.namespace.as_str()},
-        "spec": {
-            "topology": {"controlPlane": machines(size.control_plane), "workers": machines(size.workers)},
-            "distribution": {"version": FROM},
-        },
-    });
-    serde_json::from_value(written).map_err(SubjectError::Manifest)
+fn manifest(drive: Drive, cluster: &NamespacedName, size: Size) -> Result<Manifest, SubjectError> {
+    let metadata = json!({"name": cluster.name.as_str(), "namespace": cluster.namespace.as_str()});
+    let (api_version, kind) = drive.kind();
+    let written = |spec: Value| json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec});
+    match drive {
+        Drive::Machines => {
+            let machines =
+                |count| json!({"count": count, "class": "best-effort-xlarge", "storageClass": "gc-storage-profile"});
+            let spec = json!({
+                "topology": {"controlPlane": machines(size.control_plane), "workers": machines(size.workers)},
+                "distribution": {"version": OF_MACHINES.from},
+            });
+            serde_json::from_value(written(spec)).map(|written| Manifest::Machines(Box::new(written)))
+        }
+        Drive::Topology(_) => {
+            let network =
+                json!({"services": {"cidrBlocks": ["198.51.100.0/12"]}, "pods": {"cidrBlocks": ["192.0.2.0/16"]}});
+            let pool = json!({"class": "tkg-worker", "name": "md-0", "replicas": size.workers});
+            let topology = json!({
+                "classRef": {"name": "tkg-vsphere-default-v1.0.0", "namespace": "tkg-system"},
+                "version": FROM_KUBERNETES,
+                "controlPlane": {"replicas": size.control_plane},
+                "workers": {"machineDeployments": [pool]},
+            });
+            let spec = json!({"clusterNetwork": network, "topology": topology});
+            serde_json::from_value(written(spec)).map(|written| Manifest::Topology(Box::new(written)))
+        }
+    }
+    .map_err(SubjectError::Manifest)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod table;
 
 use std::sync::LazyLock;
 
+use windlass_rehearse::drive::Drive;
 use windlass_rehearse::rehearsal::{Request, Verdict};
 use windlass_rehearse::sweep::{Change, Kind, Pick, Size, Subject, Sweep, Trial, Tried};
 use windlass_sim::world::World;
@@ -74,7 +75,7 @@ fn the_upgrade_of_three_and_three_survives_a_crash_after_a_slice_of_its_writes()
 #[test]
 fn the_creation_of_a_cluster_survives_a_crash_after_each_of_its_secrets() {
     let size = Size { control_plane: 1, workers: 1 };
-    let sweep = Sweep::new(Subject::make(Change::Create, size, SEED).unwrap()).unwrap();
+    let sweep = Sweep::new(Subject::make(Drive::Machines, Change::Create, size, SEED).unwrap()).unwrap();
     let secrets = sweep.reference().writes.iter().filter(|write| write.what.contains("secrets"));
     let trials: Vec<Trial> =
         secrets.map(|write| sweep.trial(&format!("crash-after-{}", write.number)).unwrap()).collect();

@@ -6,6 +6,8 @@ mod report;
 use std::num::NonZeroUsize;
 
 use windlass_plan::gate::Gate;
+use windlass_plan::resolve::hold::HoldBy;
+use windlass_rehearse::drive::Drive;
 use windlass_rehearse::rehearsal;
 use windlass_rehearse::sweep::{self, Change, Kind as Trials, NoTrial, Pick, Size, Subject, SubjectError, Tried};
 use windlass_runtime::chance::Seed;
@@ -31,6 +33,13 @@ pub struct Sweep {
     /// What is asked of the cluster: upgrade, create, scale, class or delete
     #[arg(long, value_name = "CHANGE", default_value = "upgrade")]
     wish: Change,
+    /// How its machines are reached: a TanzuKubernetesCluster, whose machines Windlass replaces, or a Cluster of a class, whose
+    /// packages come first
+    #[arg(long, value_name = "DRIVE", default_value = "machines")]
+    drive: Driven,
+    /// How the machines of a cluster of a class are held until its packages are in: pause or hooks
+    #[arg(long, value_name = "WAY", default_value = "pause")]
+    hold: HoldBy,
     /// How many machines it has: those of the control plane, and workers
     #[arg(long, value_name = "N+N", default_value = "3+3")]
     size: Size,
@@ -69,6 +78,13 @@ pub struct Sweep {
     output: Option<Format>,
 }
 
+/// The sort of cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Driven {
+    Machines,
+    Topology,
+}
+
 /// Kinds of one number or name.
 #[derive(Clone)]
 struct Named(Vec<&'static Trials>);
@@ -86,7 +102,8 @@ fn kinds(word: &str) -> Result<Named, String> {
 impl Sweep {
     /// Makes the cluster, runs the change without a fault, and then the trials, kind by kind.
     pub fn run(self) -> Result<Exit, Failure> {
-        let mut subject = Subject::make(self.wish, self.size, Seed(self.seed)).map_err(Error::Subject)?;
+        let made = Subject::make(self.drive(), self.wish, self.size, Seed(self.seed));
+        let mut subject = made.map_err(Error::Subject)?;
         subject.request.without_gates.clone_from(&self.without_gate);
         let sweep = sweep::Sweep::new(subject).map_err(Error::Reference)?;
         if let Some(broken) = sweep.reference().broken.first() {
@@ -111,9 +128,17 @@ impl Sweep {
         Ok(if report.is_broken() { Exit::OperationFailed } else { Exit::Done })
     }
 
+    fn drive(&self) -> Drive {
+        match self.drive {
+            Driven::Machines => Drive::Machines,
+            Driven::Topology => Drive::Topology(self.hold),
+        }
+    }
+
     /// The command without the trial.
     fn replay(&self) -> String {
-        let command = format!("windlass sweep --wish {} --size {} --seed {}", self.wish, self.size, self.seed);
+        let drive = self.drive().classes().map(|hold| format!(" --drive topology --hold {hold}")).unwrap_or_default();
+        let command = format!("windlass sweep --wish {}{drive} --size {} --seed {}", self.wish, self.size, self.seed);
         let gates = self.without_gate.iter().map(|gate| format!("--without-gate {gate}"));
         [command].into_iter().chain(gates).collect::<Vec<_>>().join(" ")
     }

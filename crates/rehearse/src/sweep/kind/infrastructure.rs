@@ -6,10 +6,11 @@ use windlass_sim::fault::{
 };
 
 use super::{Course, Kind, at};
+use crate::drive::Drive;
 use crate::sweep::plan::{Expect, Plan};
 
 /// The kinds.
-pub(super) const ALL: [Kind; 17] = [
+pub(super) const ALL: [Kind; 18] = [
     at("F19", "boots-late", "the next machine boots 20 minutes late", |course, numbers| {
         let how = MachineFault::BootsLate { by: Span::minutes(20) };
         next(course, numbers, Expect::Explained, Fault::Machine { of: Whom::default(), how })
@@ -67,6 +68,16 @@ pub(super) const ALL: [Kind; 17] = [
         let fault = Fault::PodRestart { of: Whom::named("kube-system/kube-proxy*"), nodes: Pattern::default() };
         all_for(course, numbers, 5, fault)
     }),
+    at(
+        "F29",
+        "network-crashes",
+        "the pods of the network end as soon as they start, for five minutes",
+        |course, numbers| {
+            let has_packages = course.subject.drive != Drive::Machines;
+            let fault = Fault::CrashLoop { of: Whom::named("kube-system/antrea-*") };
+            has_packages.then(|| all_for(course, numbers, 5, fault)).flatten()
+        },
+    ),
     at("F30", "finalizer-stays", "a machine is gone, and its object stays for ten minutes", |course, numbers| {
         let plan = next(course, numbers, Expect::Alike, Fault::FinalizerStays { of: Whom::default() })?;
         Some(lasting(plan, Span::minutes(10)))

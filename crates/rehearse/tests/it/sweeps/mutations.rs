@@ -6,6 +6,7 @@ mod list;
 
 use std::time::Duration;
 
+use windlass_rehearse::drive::Drive;
 use windlass_rehearse::rehearsal::Request;
 use windlass_rehearse::sweep::{Broken, Change, Oracle, Size, Subject, Sweep, Trial, Tried};
 use windlass_sim::fault::{Action, Scenario, Span};
@@ -29,7 +30,7 @@ fn swept(on: On) -> Sweep {
         }
         On::Creation => {
             let size = Size { control_plane: 1, workers: 1 };
-            let mut subject = Subject::make(Change::Create, size, SEED).unwrap();
+            let mut subject = Subject::make(Drive::Machines, Change::Create, size, SEED).unwrap();
             subject.request.deadline = minutes(30);
             Sweep::new(subject).unwrap()
         }
