@@ -34,6 +34,7 @@ pub mod resolve;
 pub mod risk;
 pub mod roll;
 pub mod roster;
+pub mod source;
 pub mod step;
 pub mod target;
 pub mod why;
