@@ -35,6 +35,7 @@ pub mod resolve;
 pub mod risk;
 pub mod roll;
 pub mod roster;
+pub mod source;
 pub mod step;
 pub mod target;
 pub mod why;

@@ -25,6 +25,7 @@ mod roster;
 mod sample;
 mod second_opinion;
 mod seed;
+mod source;
 mod story;
 mod templates;
 mod why;
