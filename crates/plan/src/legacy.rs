@@ -128,11 +128,6 @@ impl Configuration {
         class(self)
     }
 
-    /// The namespace that it asks for.
-    pub fn namespace(&self) -> Option<&str> {
-        self.get("NAMESPACE")
-    }
-
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).map(String::as_str).filter(|value| !value.is_empty())
     }

@@ -97,6 +97,19 @@ mod tests {
     }
 
     #[test]
+    fn two_hints_agree_where_one_begins_with_the_whole_of_the_other() {
+        let check = |one: &str, other: &str, agree: bool| {
+            let (one, other): (VersionPrefix, VersionPrefix) = (one.parse().unwrap(), other.parse().unwrap());
+            assert_eq!((one.agrees(&other), other.agrees(&one)), (agree, agree), "{one} {other}");
+        };
+        check("v1.24", "v1.24.9+vmware.1", true);
+        check("v1.24.9---vmware.1-tkg.1-rc.2", "v1.24.9+vmware.1", true);
+        check("v1.24.9", "v1.24.9", true);
+        check("v1.2", "v1.24", false);
+        check("v1.24.9+vmware.1", "v1.24.9+vmware.10", false);
+    }
+
+    #[test]
     fn a_hint_matches_at_the_end_of_a_token_only() {
         check("v1.15.1", "v1.15.1+vmware.1-tkg.1", true);
         check("v1.15.1", "v1.15.10+vmware.1-tkg.1", false);

@@ -119,6 +119,22 @@ fn another_network_add_on_is_chosen_before_the_cluster_is_there() {
 }
 
 #[test]
+fn a_class_in_another_namespace_is_named_with_it() {
+    let configuration = Configuration::read(SEED).unwrap().unwrap();
+    assert_eq!(configuration.class().unwrap(), "tkg-vsphere-default-v1.0.0");
+    let namespace: Namespace = "default".parse().unwrap();
+    let beside = Beside {
+        name: None,
+        namespace: &namespace,
+        release: None,
+        class_namespace: Some("tkg-system"),
+        variables: None,
+    };
+    let cluster = convert(&configuration, &beside).unwrap().objects.remove(0);
+    assert_eq!(cluster["spec"]["topology"]["classRef"]["namespace"], "tkg-system");
+}
+
+#[test]
 fn a_release_beside_it_may_say_more_and_nothing_else() {
     let version =
         |release| converted(SEED, Some(release)).map(|it| it.objects[0]["spec"]["topology"]["version"].clone());
@@ -183,7 +199,8 @@ fn a_manifest_is_none_and_a_text_is_neither() {
 fn the_name_beside_it_must_be_the_one_inside() {
     let configuration = Configuration::read(SEED).unwrap().unwrap();
     let (name, namespace): (ClusterName, Namespace) = ("other".parse().unwrap(), "default".parse().unwrap());
-    let beside = Beside { name: Some(&name), namespace: &namespace, release: None, variables: None };
+    let beside =
+        Beside { name: Some(&name), namespace: &namespace, release: None, class_namespace: None, variables: None };
     let refusal = convert(&configuration, &beside).unwrap_err();
     assert_eq!(refusal.to_string(), "CLUSTER_NAME is \"tkg-vc-antrea\", and the name that was given is \"other\"");
 }

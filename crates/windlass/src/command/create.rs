@@ -56,9 +56,9 @@ impl Create {
 ///
 /// What is left out is chosen, and said: the newest release, the smallest machine class, the default storage class.
 ///
-/// With -f it is what the file says. A TanzuKubernetesCluster is created as it is written. A Cluster of a class, with what belongs
-/// to it, is verified first, and waited for. So is a flat configuration (CLUSTER_NAME: …), which is converted to a Cluster; that is
-/// kept beside it, as NAME.cluster.yaml.
+/// With -f it is what the file says: such a cluster in full, a Cluster of a class with what belongs to it, or a flat configuration of
+/// the past. The latter two are verified first, and waited for. A flat configuration is converted to a Cluster, which is kept
+/// beside it as NAME.cluster.yaml.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  windlass create cluster my-tkc --release v1.16 --control-plane 3 --wait\n  windlass create cluster my-tkc --cni antrea --dry-run=server -o yaml > my-tkc.yaml\n  windlass create cluster -f my-tkc.yaml\n  windlass create cluster my-cluster -f my-cluster.yaml --tkr v1.24.9---vmware.1-tkg.1"

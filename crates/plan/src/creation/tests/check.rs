@@ -78,7 +78,7 @@ fn nodes_are_there_ready_and_no_newer_than_their_api() {
 fn the_control_plane_does_not_fail_with_one_zone() {
     let zones = |zones: [&'static str; 3]| {
         move |facts: &mut Facts| {
-            facts.nodes = Ok(zones.iter().zip(["a", "b", "c"]).map(|(zone, name)| node(name, zone)).collect())
+            facts.nodes = Ok(zones.iter().zip(["a", "b", "c"]).map(|(zone, name)| node(name, zone)).collect());
         }
     };
     let subject = Subject::AntiAffinity;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::SignedDuration;
 use kube::api::{Api, ListParams};
-use kube::{Resource, ResourceExt as _};
+use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::Cluster;
@@ -64,7 +64,7 @@ impl Order<'_> {
         let found = self.find_class(&class).await?;
         let known: Option<BTreeSet<String>> =
             found.as_ref().map(|class| class.spec.variables.iter().map(|variable| variable.name.clone()).collect());
-        let namespace = found.as_ref().and_then(|class| class.namespace());
+        let namespace = found.as_ref().and_then(ResourceExt::namespace);
         let namespace = namespace.as_deref().filter(|namespace| *namespace != self.management.namespace.as_str());
         let beside = legacy::Beside {
             name: self.name,
@@ -180,6 +180,7 @@ impl Order<'_> {
         };
         let Some(found) = found else { return Err(self.no_class(namespace, class).await?.into()) };
         if let Some(misfit) = misfit(cluster, &found) {
+            let misfit = Box::new(misfit);
             return Err(Error::Misfit { name: name.clone(), class, namespace, misfit }.into());
         }
         let releases: Vec<TanzuKubernetesRelease> = self.all("releases").await?;
@@ -217,7 +218,12 @@ impl Order<'_> {
         K: Resource<DynamicType = ()> + Clone + DeserializeOwned + std::fmt::Debug,
     {
         let listed = Api::<K>::all(self.management.client.clone()).list(&ListParams::default()).await;
-        Ok(listed.map_err(client::Error::while_trying(&format!("list the {what}")))?.items)
+        match listed.map_err(client::Error::while_trying(&format!("list the {what}"))) {
+            Ok(listed) => Ok(listed.items),
+            // Where nobody has installed the kind there are none.
+            Err(client::Error::UnknownKind { .. }) => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     /// Verifies what can be, and says what was found. What has failed ends it.

@@ -53,7 +53,7 @@ pub enum Error {
     #[error("there is no ClusterClass {class} in the namespace {namespace}{known}")]
     NoClass { class: String, namespace: String, known: String },
     #[error("{name} is not what its class {class} asks for: {misfit}")]
-    Misfit { name: ClusterName, class: String, namespace: String, misfit: Misfit },
+    Misfit { name: ClusterName, class: String, namespace: String, misfit: Box<Misfit> },
     #[error("no release for {name}: {why}")]
     Release { name: ClusterName, why: String },
     #[error("--tkr {release} says nothing here: neither the Cluster nor its class {class} has releases resolved")]
@@ -109,8 +109,10 @@ impl Explained for Error {
             Self::Occupied { file } => format!("windlass create cluster -f {file}, or the same when it is moved away"),
             Self::Exists { name, namespace, .. } => format!("kubectl get cluster {name} -n {namespace}"),
             Self::NoClass { .. } => "kubectl get clusterclasses -A".to_owned(),
-            Self::Misfit { misfit: Misfit::Even { .. }, .. } => "an odd number: 1, 3 or 5".to_owned(),
-            Self::Misfit { class, namespace, .. } => format!("kubectl get clusterclass {class} -n {namespace} -o yaml"),
+            Self::Misfit { class, namespace, misfit, .. } => match **misfit {
+                Misfit::Even { .. } => "an odd number: 1, 3 or 5".to_owned(),
+                _ => format!("kubectl get clusterclass {class} -n {namespace} -o yaml"),
+            },
             Self::Release { .. } => "windlass release list".to_owned(),
             Self::NotResolved { .. } => {
                 "the same without --tkr, or with the annotation run.tanzu.vmware.com/resolve-tkr: \"\" on the Cluster"
@@ -176,4 +178,43 @@ fn of_manifest(file: &str, error: &ManifestError) -> String {
 
 fn corrected(file: &str) -> String {
     format!("the same when {} is corrected", if file == "-" { "it" } else { file })
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+    use windlass_plan::creation::{Awaited, Outcome, Subject, Thing};
+
+    use super::*;
+
+    #[track_caller]
+    fn check(error: &Error, exit: Exit, hint: &str) {
+        assert_eq!((error.exit(), error.hint().as_deref()), (exit, Some(hint)), "{error}");
+    }
+
+    #[test]
+    fn an_error_says_what_to_type_next_and_scripts_get_a_code_of_their_own() {
+        let (name, namespace): (ClusterName, Namespace) = ("wl".parse().unwrap(), "dev".parse().unwrap());
+        let awaited = Awaited { thing: Thing::Package("antrea".to_owned()), came: false, how: "it failed".to_owned() };
+        let stall = Box::new(Stall { awaited, after: SignedDuration::from_mins(31), restless: false });
+        let stalled = Error::Stalled { name: name.clone(), namespace: namespace.clone(), stall };
+        let said = "wl: nothing has changed for too long (31m so far); it waits for package antrea: it failed; what was begun goes on";
+        assert_eq!(stalled.to_string(), said);
+        check(&stalled, Exit::TimedOut, "kubectl describe clusterbootstrap wl -n dev");
+        let interrupted = Error::Interrupted { name: name.clone(), namespace: namespace.clone() };
+        let wait = "kubectl wait cluster/wl -n dev --for=condition=Available --timeout=30m";
+        check(&interrupted, Exit::Interrupted, wait);
+        let (outcome, said) = (Outcome::Failed, "none of 3 can be used".to_owned());
+        let failed = Check { subject: Subject::Releases, outcome, said, way: Some("windlass release list".to_owned()) };
+        check(&Error::Check { check: failed }, Exit::Refused, "windlass release list");
+        let file = "a.yaml".to_owned();
+        let source = ManifestError::OtherNamespace { object: "Cluster/wl".to_owned(), namespace: "dev".to_owned() };
+        check(&Error::Manifest { file: file.clone(), source }, Exit::Failed, "-n dev");
+        let source = ManifestError::NoTopology { name: "wl".to_owned() };
+        check(&Error::Manifest { file: file.clone(), source }, Exit::Failed, "kubectl apply -f a.yaml");
+        let source = LegacyError::NotFlat { key: "CNI".to_owned() };
+        check(&Error::Flat { file, source }, Exit::Failed, "the same when a.yaml is corrected");
+        let exists = Error::Exists { kind: "Cluster", name, namespace };
+        check(&exists, Exit::Failed, "kubectl get cluster wl -n dev");
+    }
 }

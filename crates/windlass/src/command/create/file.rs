@@ -68,10 +68,9 @@ impl File {
         let path = self.path.with_file_name(format!("{name}.cluster.yaml"));
         let refused = |why: String| Error::Keep { file: path.display().to_string(), source: io::Error::other(why) };
         let from = self.path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let mut text = format!("# Made of the flat configuration {from} by windlass create cluster.\n");
-        for (key, why) in left_out {
-            text.push_str(&format!("# Not carried over: {key}: {why}.\n"));
-        }
+        let left_out = left_out.iter().map(|(key, why)| format!("# Not carried over: {key}: {why}.\n"));
+        let head = format!("# Made of the flat configuration {from} by windlass create cluster.\n");
+        let mut text: String = std::iter::once(head).chain(left_out).collect();
         for (position, object) in objects.iter().enumerate() {
             let document = serde_saphyr::to_string(object).map_err(|error| refused(error.to_string()))?;
             text.push_str(if position == 0 { "" } else { "---\n" });

@@ -128,10 +128,8 @@ impl Follow<'_> {
         let name = self.name.as_str();
         let of_cluster = ListParams::default().labels(&format!("{}={name}", label::CLUSTER_NAME));
         let kubeconfig = self.management.api::<Secret>().get_opt(&format!("{name}-kubeconfig")).await?;
-        let bootstrap = match self.has_packages {
-            true => self.management.api::<ClusterBootstrap>().get_opt(name).await?,
-            false => None,
-        };
+        let bootstrap =
+            if self.has_packages { self.management.api::<ClusterBootstrap>().get_opt(name).await? } else { None };
         Ok(Observed {
             machines: self.management.api::<Machine>().list(&of_cluster).await?.items,
             pools: self.management.api::<MachineDeployment>().list(&of_cluster).await?.items,
