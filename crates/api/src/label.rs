@@ -114,6 +114,11 @@ keys! {
     /// On a `ConfigMap` that keeps a release for a cluster: the version of its distribution. Written by us; read by us, to find
     /// what is kept.
     KEPT_RELEASE: KubernetesVersion = "windlass.dev/kept-release", |version| version.tag().to_string();
+    /// On a copy of a class of clusters or of one of its templates: the namespace of the source. Written by us; read by us, to
+    /// change and remove nothing that somebody else made.
+    COPIED_FROM: Namespace = "windlass.dev/copied-from";
+    /// On a namespace that has a copy of every class of clusters. Written by people; read by us.
+    HAS_CLASSES: Present = "windlass.dev/cluster-classes";
 }
 
 words! {

@@ -6,7 +6,7 @@
 //! What happens in a workload cluster is not watched: while it is waited for, it is asked every ten seconds.
 
 pub mod admission;
-mod execute;
+pub(crate) mod execute;
 mod observe;
 
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 //! [`reconcile`] is the path of a change: resolve, observe, plan, check, execute, record. [`admission`] resolves and refuses
 //! before anything is stored. [`upgrader`] is the program that replaces the machines of a control plane; it runs in the pods
 //! of a Job. [`bootstrap`] brings the packages of a release into clusters, before their machines, and [`hooks`] has Cluster API wait
-//! for them. [`recovery`] gets back certificates that were lost.
+//! for them. [`propagation`] copies classes of clusters to the namespaces that need them. [`recovery`] gets back certificates that were lost.
 //!
 //! **Invariant**: no decision is made here that `windlass-plan` could make, and nothing here knows whether the world that it
 //! runs in is real.
@@ -17,6 +17,7 @@ pub mod execute;
 pub mod hooks;
 pub mod metrics;
 pub mod observe;
+pub mod propagation;
 pub mod reconcile;
 pub mod record;
 pub mod recovery;

@@ -37,6 +37,7 @@ use crate::step::Revision;
 
 pub use blocked::Blocked;
 pub use bring::{Bringing, Brought, Workload, bring, waiting};
+pub(crate) use clone::revision;
 pub use clone::{CopyOrder, Reference, local_references, reference, references};
 pub use condition::title;
 pub use gate::{Judged, PATIENCE, packages_first};

@@ -16,7 +16,7 @@ use futures::FutureExt;
 use kube::Client;
 use windlass_controller::access::{Access, KeyMaker, Workloads};
 use windlass_controller::metrics::Metrics;
-use windlass_controller::{bootstrap, hooks, reconcile, releases};
+use windlass_controller::{bootstrap, hooks, propagation, reconcile, releases};
 use windlass_plan::gate::Gates;
 use windlass_plan::render::Defaults;
 use windlass_plan::resolve::hold::HoldBy;
@@ -215,7 +215,8 @@ impl Assembly {
         // Boxed, so that a run without them is not the larger for it.
         let of_classes = Box::pin(releases::run(access.clone(), stop.clone()));
         let of_packages = Box::pin(bootstrap::run(access.clone(), stop.clone()));
-        tokio::join!(reconcile::run(access, stop), of_classes, of_packages);
+        let of_copies = Box::pin(propagation::run(access.clone(), stop.clone()));
+        tokio::join!(reconcile::run(access, stop), of_classes, of_packages, of_copies);
     }
 
     /// Says in the timeline that a process has crashed.

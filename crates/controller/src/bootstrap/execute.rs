@@ -15,7 +15,7 @@ use crate::execute::{FIELD_MANAGER, Kinds};
 use crate::said::{is_already_exists, is_conflict, is_not_found, is_other_object};
 
 /// What steps are executed with.
-pub(super) struct Executor<'a> {
+pub(crate) struct Executor<'a> {
     pub management: &'a Client,
     pub workload: Option<&'a Client>,
     pub kinds: &'a Kinds,
@@ -30,7 +30,7 @@ enum Made {
 
 impl Executor<'_> {
     /// Makes the steps, in order; returns what failed, with what it was for. What others build on ends them all.
-    pub(super) async fn steps(&self, steps: &[Step]) -> Vec<(String, WriteError)> {
+    pub(crate) async fn steps(&self, steps: &[Step]) -> Vec<(String, WriteError)> {
         let mut failures = Vec::new();
         let mut broken = BTreeSet::new();
         for step in steps {

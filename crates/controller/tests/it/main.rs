@@ -9,6 +9,7 @@ mod execute;
 mod hooks;
 mod kept;
 mod metrics;
+mod propagation;
 mod recovery;
 mod releases;
 mod upgrader;

@@ -175,7 +175,7 @@ pub(super) fn with_owner(metadata: &Value, owner: Value) -> Option<Value> {
 }
 
 /// Which state of an object its metadata is of.
-pub(super) fn revision(metadata: &Value) -> Option<Revision> {
+pub(crate) fn revision(metadata: &Value) -> Option<Revision> {
     let uid = windlass_api::name::Uid::new(metadata["uid"].as_str()?).ok()?;
     Some(Revision { uid, resource_version: metadata["resourceVersion"].as_str()?.to_owned() })
 }

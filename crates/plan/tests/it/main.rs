@@ -15,6 +15,7 @@ mod hops;
 mod kept;
 mod legacy;
 mod model;
+mod propagation;
 mod properties;
 mod releases;
 mod render;

@@ -20,7 +20,7 @@ use crate::start::{SEED, founded};
 const NEW: &str = "v1.25.7---vmware.2-tkg.1";
 
 /// Runs everything on a World of its own until the script is done.
-fn played<F: Future<Output = ()>>(script: impl FnOnce(Client) -> F) -> World {
+pub fn played<F: Future<Output = ()>>(script: impl FnOnce(Client) -> F) -> World {
     let (durations, faults) = (Durations::default(), Scenario::default());
     run_virtual(SEED, founded(), |time| async move {
         let settings = world::Settings { clock: time.clock, seed: time.seed, durations, faults };

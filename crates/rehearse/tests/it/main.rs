@@ -17,6 +17,7 @@ mod matrix;
 mod packages_first;
 mod parity;
 mod play;
+mod propagation;
 mod releases;
 mod report;
 mod risks;
