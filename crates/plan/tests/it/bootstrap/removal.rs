@@ -110,7 +110,8 @@ fn a_cluster_that_is_held_is_let_go_first_and_the_pause_of_its_owner_stays() {
         });
         let since: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
         let workload = Workload::NotYet;
-        let seen = Leaving { cluster: &held, since, bootstrap: None, kubeconfig: None, workload: &workload, now: since };
+        let seen =
+            Leaving { cluster: &held, since, bootstrap: None, kubeconfig: None, workload: &workload, now: since };
         let Left { steps, waits_for: None } = leave(&seen) else { panic!() };
         let [Step { write: Write::Patch { patch, .. }, .. }] = &steps[..] else { panic!("{steps:?}") };
         assert!(patch["metadata"]["annotations"]["tkg.tanzu.vmware.com/paused"].is_null());
