@@ -5,6 +5,7 @@
 
 mod address;
 mod certificate;
+mod class;
 mod extension;
 mod lists;
 mod management;
@@ -29,7 +30,11 @@ pub fn evidence(snapshot: &Snapshot, cluster: &NamespacedName, wish: &Wish) -> E
     let management = Lists::management(snapshot);
     let workload = Lists::workload(snapshot, cluster);
     let own = own_object(&management, cluster);
-    let releases = release::read(&management, own, wish);
+    let of_class = own.filter(|own| is_of_class(own));
+    let releases = match of_class {
+        Some(own) => class::read(&management, own, wish),
+        None => release::read(&management, own, wish),
+    };
     let rolls = rolls(own, wish, &releases.from, &releases.to);
     let mut evidence = Evidence::nothing(cluster.clone(), snapshot.taken_at, rolls);
     management::fill(&mut evidence, &management, own);
@@ -46,6 +51,10 @@ pub fn evidence(snapshot: &Snapshot, cluster: &NamespacedName, wish: &Wish) -> E
     evidence.to = releases.to;
     evidence.packages = releases.packages;
     evidence.not_offered = releases.not_offered;
+    evidence.ahead = releases.ahead;
+    if let Some(own) = of_class {
+        evidence.unmanaged = class::unmanaged(&management, own);
+    }
     evidence
 }
 
@@ -54,7 +63,12 @@ fn own_object<'s>(management: &Lists<'s>, cluster: &NamespacedName) -> Option<&'
     let is_it = |object: &&Value| {
         namespace_of(object) == cluster.namespace.as_str() && name_of(object) == cluster.name.as_str()
     };
-    management.of("TanzuKubernetesCluster").find(is_it)
+    let of_class = || management.of("Cluster").filter(|cluster| is_of_class(cluster)).find(is_it);
+    management.of("TanzuKubernetesCluster").find(is_it).or_else(of_class)
+}
+
+fn is_of_class(object: &Value) -> bool {
+    object["kind"] == "Cluster" && !object["spec"]["topology"].is_null()
 }
 
 /// Which machines would be replaced, as far as the wish says so itself.
@@ -68,6 +82,13 @@ fn rolls(own: Option<&Value>, wish: &Wish, from: &Known<Versions>, to: &Known<Ve
         return Rolls::ALL;
     }
     let Wish::Patch(patch) = wish else { return Rolls::NONE };
+    // What a variable does is for the class to say: all machines may depend on it.
+    let topology = &patch["spec"]["topology"];
+    let is_told = |part: &Value| !part["variables"].is_null();
+    let pools = topology["workers"]["machineDeployments"].as_array().into_iter().flatten();
+    if own.is_some_and(is_of_class) && (is_told(topology) || pools.into_iter().any(is_told)) {
+        return Rolls::ALL;
+    }
     let differs = |role: &str, field: &str| {
         let asked = &patch["spec"]["topology"][role][field];
         !asked.is_null() && own.is_none_or(|own| own["spec"]["topology"][role][field] != *asked)

@@ -1,5 +1,7 @@
 //! The first plan of an update: what the controllers would do, asked of them in a fork of a World, without letting them do it.
 
+mod topology;
+
 use windlass_controller::reconcile::preview::{Preview, PreviewError, preview as look};
 use windlass_plan::gate::Gates;
 use windlass_runtime::virtual_time::run_virtual;
@@ -10,6 +12,8 @@ use crate::drive::Drive;
 use crate::rehearsal::ask::{Answer, Ask, ask};
 use crate::rehearsal::{self, Request, Wish};
 
+pub use topology::{ClassPreview, PackageChange};
+
 /// What the controllers would do, or why they would not begin.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Foreseen {
@@ -17,6 +21,8 @@ pub enum Foreseen {
     Planned(Box<Preview>),
     /// They would take it all away: this is what there is.
     Deleted(Box<Preview>),
+    /// They would do this to a cluster of a class.
+    OfClass(Box<ClassPreview>),
     /// The API would not accept the wish.
     Refused {
         /// Why not.
@@ -42,12 +48,16 @@ pub fn preview(start: &World, request: &Request) -> Result<Foreseen, Error> {
         let settings = world::Settings { clock: time.clock, seed: time.seed, ..start.settings().clone() };
         let world = start.fork(settings);
         let gates = Gates::without(&request.without_gates);
-        let settings = Settings { gates, ..Settings::rehearsal(&world) };
+        let drive = Drive::of(&world, &request.cluster, request.hold_by);
+        let settings = Settings { gates, classes: drive.classes(), ..Settings::rehearsal(&world) };
         let assembly = Assembly::new(world, settings);
+        if drive != Drive::Machines {
+            return topology::preview(&assembly, request, drive).await;
+        }
         // What is being deleted is not planned for any more: what there is to delete is seen before.
         let deletes = request.ask == Wish::Delete;
         let wish = if deletes { &Wish::Nothing } else { &request.ask };
-        let asked = ask(assembly.world(), &request.cluster, Drive::Machines, &Ask::Change(wish)).await?;
+        let asked = ask(assembly.world(), &request.cluster, drive, &Ask::Change(wish)).await?;
         if let Answer::Refused { why } = asked {
             return Ok(Foreseen::Refused { why });
         }

@@ -4,6 +4,7 @@
 //! inside of any other runtime, and it has no driver for sockets. Nothing of it reaches the World that it was forked from.
 
 pub(crate) mod ask;
+mod stage;
 mod text;
 mod wish;
 
@@ -99,6 +100,9 @@ impl Request {
         words.push(format!("--seed {}", self.seed));
         if namespace.as_str() != "default" {
             words.push(format!("--namespace {namespace}"));
+        }
+        if self.hold_by != HoldBy::default() {
+            words.push(format!("--hold {}", self.hold_by));
         }
         words.extend(self.folder.iter().map(|folder| format!("--from {folder}")));
         words.extend(self.without_gates.iter().map(|gate| format!("--without-gate {gate}")));
@@ -345,7 +349,10 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
         verdict,
         began: request.at,
         took: request.at.duration_until(at),
-        stages: stages(&world, request),
+        stages: match drive {
+            Drive::Machines => stages(&world, request),
+            Drive::Topology(_) => stage::of_class(&world, request, &timeline.events),
+        },
         waited,
         machines: machines(&timeline.events),
         timeline,

@@ -182,7 +182,21 @@ pub(crate) fn all<K>(world: &World, namespace: &str) -> Vec<K>
 where
     K: Resource<DynamicType = ()> + serde::de::DeserializeOwned,
 {
-    let range = Range { namespace: Some(namespace), after: None, limit: 0 };
+    of_range(world, Range { namespace: Some(namespace), after: None, limit: 0 })
+}
+
+/// All objects of a kind in the management cluster, in any namespace or none.
+pub(crate) fn everywhere<K>(world: &World) -> Vec<K>
+where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned,
+{
+    of_range(world, Range { namespace: None, after: None, limit: 0 })
+}
+
+fn of_range<K>(world: &World, range: Range<'_>) -> Vec<K>
+where
+    K: Resource<DynamicType = ()> + serde::de::DeserializeOwned,
+{
     let listed = world.management().store().list(&resource::<K>(), range, |_| true);
     listed.entries.iter().filter_map(|entry| object(entry)).collect()
 }

@@ -48,6 +48,24 @@ pub struct Management {
     server: Server,
 }
 
+/// A cluster that can be planned and rehearsed.
+pub enum AnyCluster {
+    /// Windlass replaces its machines.
+    Machines(Box<TanzuKubernetesCluster>),
+    /// It is a Cluster of a class: Windlass brings its packages, and Cluster API its machines.
+    OfClass,
+}
+
+impl AnyCluster {
+    /// The one whose machines Windlass replaces.
+    pub fn machines(&self) -> Option<&TanzuKubernetesCluster> {
+        match self {
+            Self::Machines(cluster) => Some(cluster),
+            Self::OfClass => None,
+        }
+    }
+}
+
 /// What the server says beside its answers: warnings, and what time it is there.
 #[derive(Clone, Default)]
 struct Server(Arc<Mutex<Heard>>);
@@ -112,6 +130,18 @@ impl Management {
         K::DynamicType: Default,
     {
         Api::namespaced(self.client.clone(), self.namespace.as_str())
+    }
+
+    /// The cluster of that name, of either sort that can be planned and rehearsed.
+    pub async fn any_cluster(&self, name: &ClusterName) -> Result<AnyCluster, Error> {
+        let found = self.cluster(name).await;
+        let Err(Error::NotOurs { .. }) = found else { return found.map(|found| AnyCluster::Machines(Box::new(found))) };
+        let cluster = self.api::<Cluster>().get_opt(name.as_str()).await;
+        let cluster = cluster.map_err(Error::while_trying(&format!("read the cluster {name}")))?;
+        match cluster.filter(|cluster| cluster.spec.topology.is_some()) {
+            Some(_) => Ok(AnyCluster::OfClass),
+            None => found.map(|found| AnyCluster::Machines(Box::new(found))),
+        }
     }
 
     /// The cluster of that name.

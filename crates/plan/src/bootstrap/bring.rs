@@ -289,6 +289,9 @@ impl<'b> Bringing<'b> {
         }
         let mut object = install::values(self.cluster, listed, namespace);
         object["stringData"] = json!({FILE: text});
+        if place == Place::Management {
+            object["metadata"]["ownerReferences"] = install::owners(self.cluster);
+        }
         Some(Step::new(place, Write::Apply { object }, format!("{} has its values", listed.short())))
     }
 

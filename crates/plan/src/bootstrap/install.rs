@@ -68,7 +68,16 @@ pub(super) fn of_kapp(cluster: &Subject, listed: &Listed, secret: Option<&str>) 
     let kubeconfig = ClusterSecret::Kubeconfig.object_name(&cluster.name);
     install["spec"]["cluster"] = json!({"kubeconfigSecretRef": {"name": kubeconfig.as_str(), "key": "value"}});
     install["spec"]["noopDelete"] = true.into();
+    install["metadata"]["ownerReferences"] = owners(cluster);
     install
+}
+
+/// What is in the management cluster for a cluster goes with it.
+pub(super) fn owners(cluster: &Subject) -> Value {
+    let object = cluster.object();
+    json!([{
+        "apiVersion": object.api_version, "kind": object.kind, "name": object.name, "uid": cluster.revision.uid.as_str(),
+    }])
 }
 
 /// The `PackageInstall` of any other package, in the workload cluster.

@@ -12,7 +12,7 @@ use windlass_api::name::NamespacedName;
 use windlass_api::version::KubernetesVersion;
 
 pub use objects::{
-    AddressPool, Addresses, ApiService, ApiUse, Budget, Certificate, CertificateOf, CertificateSecret, Client,
+    AddressPool, Addresses, Ahead, ApiService, ApiUse, Budget, Certificate, CertificateOf, CertificateSecret, Client,
     Definition, DefinitionVersion, HealthCheck, Hold, HoldOn, Image, ImageState, Keeper, Machine, Member, Node,
     Package, PackageKind, Pod, PullFailure, Quota, Selection, Surge, UnreadKind, Update, UpdateState, Volume, Webhook,
 };
@@ -34,6 +34,8 @@ pub struct Evidence {
     pub to: Known<Versions>,
     /// The packages that come with that.
     pub packages: Known<Vec<Package>>,
+    /// The core packages that come before any machine, in another version than they have; none where packages are bound to nodes.
+    pub ahead: Known<Vec<Ahead>>,
     /// The packages that somebody else has brought in, each by its name and what it is for.
     pub unmanaged: Known<Vec<String>>,
     /// What its owner chose that the release does not have, in words.
@@ -96,6 +98,7 @@ impl Evidence {
             from: nobody("the release of the cluster"),
             to: nobody("the release that is asked for"),
             packages: nobody("the packages of the release"),
+            ahead: nobody("the packages of the cluster"),
             unmanaged: nobody("the packages of the cluster"),
             not_offered: nobody("the choices of the owner"),
             machines: nobody("Machines"),

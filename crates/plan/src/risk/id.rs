@@ -30,6 +30,7 @@ pub enum RiskId {
     ReleaseUnsigned,
     PkgIncompatible,
     PkgUnmanaged,
+    PkgAhead,
     NodeUnhealthy,
     EtcdUnhealthy,
     UpdateInProgress,
@@ -42,7 +43,7 @@ pub enum RiskId {
 
 impl RiskId {
     /// All of them, in the order of the catalogue.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::ApiRemoved,
         Self::ApiClientOld,
         Self::SkewKubelet,
@@ -63,6 +64,7 @@ impl RiskId {
         Self::ReleaseUnsigned,
         Self::PkgIncompatible,
         Self::PkgUnmanaged,
+        Self::PkgAhead,
         Self::NodeUnhealthy,
         Self::EtcdUnhealthy,
         Self::UpdateInProgress,
@@ -96,6 +98,7 @@ impl RiskId {
             Self::ReleaseUnsigned => "RELEASE-UNSIGNED",
             Self::PkgIncompatible => "PKG-INCOMPATIBLE",
             Self::PkgUnmanaged => "PKG-UNMANAGED",
+            Self::PkgAhead => "PKG-AHEAD",
             Self::NodeUnhealthy => "NODE-UNHEALTHY",
             Self::EtcdUnhealthy => "ETCD-UNHEALTHY",
             Self::UpdateInProgress => "UPDATE-IN-PROGRESS",
@@ -130,6 +133,7 @@ impl RiskId {
             Self::ReleaseUnsigned => "nobody vouches for the release",
             Self::PkgIncompatible => "a package of the release does not fit its Kubernetes, or the cluster's choices",
             Self::PkgUnmanaged => "a package that somebody else has brought in stays as it is",
+            Self::PkgAhead => "the network is that of the new release while nodes and API servers are of the old one",
             Self::NodeUnhealthy => "a node or a machine is not well",
             Self::EtcdUnhealthy => "a member of etcd does not answer, does not vote or raises an alarm",
             Self::UpdateInProgress => "another update is under way",
@@ -158,7 +162,7 @@ impl RiskId {
             | Self::UpdateFailedBefore
             | Self::Hold => &[Blocks, Risky],
             Self::CertExpiring => &[Blocks, Risky, Info],
-            Self::DrainLocalData | Self::CrdStoredOld => &[Risky, Info],
+            Self::DrainLocalData | Self::CrdStoredOld | Self::PkgAhead => &[Risky, Info],
             Self::ApiClientOld
             | Self::PdbAtLimit
             | Self::DrainBarePod

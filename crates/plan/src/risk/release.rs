@@ -1,6 +1,6 @@
 //! What the release brings: images that are there, packages that fit.
 
-use super::evidence::{Evidence, Gap, ImageState, Package, Pod};
+use super::evidence::{Ahead, Evidence, Gap, ImageState, Package, Pod};
 use super::{Found, Risk, RiskId, Severity, removal, shown};
 
 pub(super) fn check(evidence: &Evidence, found: &mut Found) {
@@ -14,6 +14,7 @@ pub(super) fn check(evidence: &Evidence, found: &mut Found) {
     }
     not_asked(packages, found);
     incompatible(packages, evidence, found);
+    ahead(evidence, found);
     for package in found.read(&[RiskId::PkgUnmanaged], &evidence.unmanaged) {
         found.raise(Risk {
             severity: Severity::Risky,
@@ -26,6 +27,38 @@ pub(super) fn check(evidence: &Evidence, found: &mut Found) {
                 .into(),
         });
     }
+}
+
+/// Packages come first: from then on, and until the last machine is replaced, the new network runs on old nodes and talks to old API
+/// servers.
+fn ahead(evidence: &Evidence, found: &mut Found) {
+    let packages = found.read(&[RiskId::PkgAhead], &evidence.ahead);
+    let Some(network) = packages.iter().find(|package| package.is_network) else { return };
+    let versions = [&evidence.from, &evidence.to].map(|known| found.read_one(&[RiskId::PkgAhead], known));
+    let [Some(from), Some(to)] = versions else { return };
+    let is_same_minor = from.kubernetes.minor() == to.kubernetes.minor();
+    let Ahead { name, from: old, to: new, .. } = network;
+    let others: Vec<String> = packages
+        .iter()
+        .filter(|package| !package.is_network)
+        .map(|package| format!("{} {}", package.name, package.to))
+        .collect();
+    let beside = (!others.is_empty()).then(|| format!("{} are new by then, too", shown(&others)));
+    found.raise(Risk {
+        severity: if is_same_minor { Severity::Info } else { Severity::Risky },
+        id: RiskId::PkgAhead,
+        object: format!("Package {name}"),
+        message: format!(
+            "{new} of {} comes in place of {old} before any machine does: until the last one is replaced it runs on nodes of {}, \
+             and until the control plane is, with API servers of {}",
+            to.distribution, from.kubernetes, from.kubernetes
+        ),
+        because: ["packages come before nodes".to_owned()].into_iter().chain(beside).collect(),
+        way_out: format!(
+            "see that {name} {new} works with Kubernetes {}; windlass rehearse tells how long that lasts",
+            from.kubernetes
+        ),
+    });
 }
 
 fn missing(package: &Package, found: &mut Found) {

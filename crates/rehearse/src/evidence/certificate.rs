@@ -106,16 +106,23 @@ fn certificate_secrets(lists: &Lists<'_>, evidence: &Evidence) -> Known<Vec<Cert
     let its_name = |object: &&Value| {
         namespace_of(object) == cluster.namespace.as_str() && name_of(object) == cluster.name.as_str()
     };
-    let uid = lists.of(CLUSTER).find(its_name).map(|object| text(object, "/metadata/uid"));
+    // A control plane that Cluster API looks after lives as long as the cluster does.
+    let control_planes = its_own(lists.of("KubeadmControlPlane").collect(), evidence);
+    let lasting: Vec<(&str, &str)> = lists
+        .of(CLUSTER)
+        .filter(its_name)
+        .chain(control_planes)
+        .map(|object| (text(object, "/kind"), text(object, "/metadata/uid")))
+        .collect();
     lists.kind("Secret").map(|secrets| {
         let secret = |secret: ClusterSecret| {
             let name = secret.object_name(&name);
             let found = named(&secrets, evidence, name.as_str());
             let owners = found.map(|object| list(object, "/metadata/ownerReferences").collect::<Vec<_>>());
-            let is_cluster = |owner: &&Value| owner["kind"] == CLUSTER && uid == owner["uid"].as_str();
+            let is_lasting = |owner: &&Value| lasting.contains(&(text(owner, "/kind"), text(owner, "/uid")));
             CertificateSecret {
                 name: format!("{}/{name}", cluster.namespace),
-                lasts: owners.as_ref().is_some_and(|owners| owners.iter().any(is_cluster)),
+                lasts: owners.as_ref().is_some_and(|owners| owners.iter().any(is_lasting)),
                 owners: owners.map(|owners| {
                     let shown = |owner: &Value| format!("{}/{}", text(owner, "/kind"), text(owner, "/name"));
                     owners.into_iter().map(shown).collect()

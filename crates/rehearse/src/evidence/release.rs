@@ -8,7 +8,7 @@ use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_plan::release::Release;
 use windlass_plan::resolve;
 use windlass_plan::risk::Known;
-use windlass_plan::risk::evidence::{Image, ImageState, Package, PackageKind, Versions};
+use windlass_plan::risk::evidence::{Ahead, Image, ImageState, Package, PackageKind, Versions};
 
 use super::lists::Lists;
 use super::object::{self, name_of, some_text, text};
@@ -16,8 +16,8 @@ use crate::rehearsal::Wish;
 
 /// What an add-on is for that connects pods.
 const NETWORK: &str = "cni";
-const FROM: &str = "the release of the cluster";
-const TO: &str = "the release that is asked for";
+pub(super) const FROM: &str = "the release of the cluster";
+pub(super) const TO: &str = "the release that is asked for";
 /// Where a pod lists what it runs.
 const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
@@ -27,6 +27,7 @@ pub(super) struct Releases {
     pub to: Known<Versions>,
     pub packages: Known<Vec<Package>>,
     pub not_offered: Known<Vec<String>>,
+    pub ahead: Known<Vec<Ahead>>,
 }
 
 pub(super) fn read(management: &Lists<'_>, own: Option<&Value>, wish: &Wish) -> Releases {
@@ -56,6 +57,8 @@ pub(super) fn read(management: &Lists<'_>, own: Option<&Value>, wish: &Wish) -> 
         to,
         packages: release.as_ref().map(|(release, image)| packages(release, image, cni.as_deref())),
         not_offered: release.as_ref().map(|(release, _)| not_offered(release, cni.as_deref())),
+        // Add-ons are bound to nodes of their version.
+        ahead: Known::Read(Vec::new()),
     }
 }
 

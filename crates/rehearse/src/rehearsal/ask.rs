@@ -1,18 +1,28 @@
 //! What is asked of a World, as a person would ask it.
 
+use std::time::Duration;
+
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams, ValidationDirective};
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::{Value, json};
+use windlass_api::condition::ConditionType;
 use windlass_api::kind::cluster_api::Cluster;
+use windlass_api::kind::extension::ExtensionConfig;
+use windlass_api::kind::is_true;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
 use windlass_api::{annotation, label};
+use windlass_plan::resolve::hold::HoldBy;
 use windlass_sim::world::World;
 
 use super::wish::{Wish, distribution};
 use super::{Error, Request};
 use crate::drive::{Drive, Manifest};
+use crate::settle;
+
+/// For how long it is waited until Cluster API knows whom to ask.
+const KNOWN_SECONDS_MAX: u32 = 60;
 
 /// What is asked.
 pub(crate) enum Ask<'a> {
@@ -42,6 +52,7 @@ pub(crate) enum Answer {
 
 /// Asks it of a cluster.
 pub(crate) async fn ask(world: &World, cluster: &NamespacedName, drive: Drive, ask: &Ask<'_>) -> Result<Answer, Error> {
+    whoever_is_asked_is_known(world, drive).await;
     let (namespace, name) = (cluster.namespace.as_str(), cluster.name.as_str());
     let clusters: Api<DynamicObject> = Api::namespaced_with(world.client(), namespace, &resource(drive));
     // A field that there is not would be dropped, and the rehearsal be one of nothing.
@@ -75,6 +86,21 @@ pub(crate) async fn ask(world: &World, cluster: &NamespacedName, drive: Drive, a
             Ok(Answer::Refused { why: in_short(&refusal.message) })
         }
         Err(source) => Err(Error::Ask { cluster: cluster.clone(), source: Box::new(source) }),
+    }
+}
+
+/// Who holds clusters by hooks has told Cluster API so long before: a rehearsal that has just begun waits until that is so.
+async fn whoever_is_asked_is_known(world: &World, drive: Drive) {
+    let is_known = || {
+        let extensions = settle::everywhere::<ExtensionConfig>(world);
+        let conditions = extensions.iter().filter_map(|extension| Some(&extension.status.as_ref()?.conditions));
+        conditions.into_iter().any(|conditions| is_true(conditions, ConditionType::Discovered.as_str()))
+    };
+    for _ in 0..KNOWN_SECONDS_MAX {
+        if drive != Drive::Topology(HoldBy::Hooks) || is_known() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
     }
 }
 

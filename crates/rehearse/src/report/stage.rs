@@ -10,11 +10,12 @@ use windlass_api::name::NamespacedName;
 use windlass_api::quota::Counted;
 use windlass_controller::reconcile::preview::Preview;
 use windlass_plan::change::{Effect, FieldChange, classify};
+use windlass_plan::step::Stage;
 use windlass_sim::timeline::{Event, Lane, What};
 use windlass_sim::world::World;
 
 use super::{Error, Spread};
-use crate::preview::{Foreseen, preview};
+use crate::preview::{ClassPreview, Foreseen, preview};
 use crate::rehearsal::{Rehearsal, Request};
 use crate::settle;
 
@@ -51,30 +52,51 @@ pub struct Replaced {
 }
 
 /// What the plan says of an update that was run. Nothing for one that was not allowed to begin, and for the end of a cluster.
-pub(super) fn foresee(start: &World, request: &Request, run: &Rehearsal) -> Result<Option<Box<Preview>>, Error> {
+pub(super) fn foresee(start: &World, request: &Request, run: &Rehearsal) -> Result<Foresight, Error> {
     if run.stages.is_empty() {
-        return Ok(None);
+        return Ok(Foresight::default());
     }
-    match preview(start, request).map_err(Error::Foresee)? {
-        Foreseen::Planned(preview) => Ok(Some(preview)),
-        Foreseen::Deleted(_) | Foreseen::Refused { .. } => Ok(None),
+    Ok(match preview(start, request).map_err(Error::Foresee)? {
+        Foreseen::Planned(preview) => Foresight::of(&preview),
+        Foreseen::OfClass(preview) => Foresight::of_class(&preview),
+        Foreseen::Deleted(_) | Foreseen::Refused { .. } => Foresight::default(),
+    })
+}
+
+/// What the plan says of an update.
+#[derive(Default)]
+pub(super) struct Foresight {
+    /// What each stage changes.
+    changes: BTreeMap<String, Vec<String>>,
+    /// The fields that replace machines; of a cluster of a class that is for Cluster API to know.
+    guilty: Vec<FieldChange>,
+}
+
+impl Foresight {
+    fn of(preview: &Preview) -> Self {
+        let stages = preview.planned.report.stages.iter();
+        let changes = classify(&preview.input.target, &preview.input.inventory).changes;
+        Self {
+            changes: stages.map(|stage| (stage.stage.to_string(), stage.changes.clone())).collect(),
+            guilty: changes.into_iter().filter(|change| change.effect == Effect::Replaces).collect(),
+        }
+    }
+
+    fn of_class(preview: &ClassPreview) -> Self {
+        let changes = Stage::ALL.map(|stage| (stage.to_string(), preview.changes(stage))).into();
+        Self { changes, guilty: Vec::new() }
     }
 }
 
 /// The stages, with what the plan says of them.
-pub(super) fn stages(runs: &[Rehearsal], reference: &Rehearsal, foreseen: Option<&Preview>) -> Vec<StageForeseen> {
-    let planned: BTreeMap<String, &[String]> = foreseen
-        .into_iter()
-        .flat_map(|preview| &preview.planned.report.stages)
-        .map(|stage| (stage.stage.to_string(), stage.changes.as_slice()))
-        .collect();
+pub(super) fn stages(runs: &[Rehearsal], reference: &Rehearsal, foreseen: &Foresight) -> Vec<StageForeseen> {
     let stage = |name: &String| {
         let times: Vec<SignedDuration> = runs.iter().filter_map(|run| took(run, name)).collect();
         StageForeseen {
             stage: name.clone(),
             ended: u32::try_from(times.len()).unwrap_or(u32::MAX),
             took: Spread::of(times.into_iter()),
-            changes: planned.get(name).map(|changes| changes.to_vec()).unwrap_or_default(),
+            changes: foreseen.changes.get(name).cloned().unwrap_or_default(),
         }
     };
     reference.stages.iter().map(|record| stage(&record.stage)).collect()
@@ -89,10 +111,7 @@ pub(super) fn took(run: &Rehearsal, stage: &str) -> Option<SignedDuration> {
 }
 
 /// The machines that went and for which another came, in order.
-pub(super) fn replaced(run: &Rehearsal, foreseen: Option<&Preview>) -> Vec<Replaced> {
-    let changes = foreseen.map(|preview| classify(&preview.input.target, &preview.input.inventory).changes);
-    let guilty: Vec<FieldChange> =
-        changes.into_iter().flatten().filter(|change| change.effect == Effect::Replaces).collect();
+pub(super) fn replaced(run: &Rehearsal, Foresight { guilty, .. }: &Foresight) -> Vec<Replaced> {
     let of = |what: What| run.timeline.events.iter().filter(move |event| event.what == what);
     let mut came: Vec<&Event> = of(What::MachineCreated).collect();
     let mut replaced = Vec::new();

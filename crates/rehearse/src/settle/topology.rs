@@ -70,8 +70,9 @@ impl Seen {
         let ready = condition(conditions, ConditionType::PackagesReady.as_str()).filter(|it| !is_true(it));
         let of_packages = stalled.or(ready);
         let of_machines = self.cluster.status.as_ref().and_then(|status| {
-            let topology = condition(&status.conditions, ConditionType::TopologyReconciled.as_str());
-            topology.filter(|it| !is_true(it) && !it.message.is_empty())
+            let of = |type_: ConditionType| condition(&status.conditions, type_.as_str());
+            let found = [of(ConditionType::TopologyReconciled), of(ConditionType::Available)];
+            found.into_iter().flatten().find(|it| !is_true(it) && !it.message.is_empty())
         });
         let of_packages = of_packages.map(|it| self.wait(Stage::Packages, "ClusterBootstrap", it));
         let of_machines = of_machines.map(|it| self.wait(Stage::ControlPlane, "Cluster", it));

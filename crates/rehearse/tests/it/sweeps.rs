@@ -2,6 +2,7 @@
 //! writes, and `windlass sweep` does the rest. What is covered by what is in docs/reliability.md.
 
 mod mutations;
+mod packages_first;
 mod table;
 
 use std::sync::LazyLock;

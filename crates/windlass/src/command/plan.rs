@@ -1,6 +1,7 @@
 //! `windlass plan`: what an upgrade or another change would do, and what would hold it now.
 
 mod deletion;
+mod topology;
 
 use serde::Serialize;
 use windlass_api::name::{ClusterName, NamespacedName};
@@ -11,7 +12,9 @@ use windlass_plan::check::{Finding, Severity};
 use windlass_plan::planner::Record;
 use windlass_plan::report::{Report, StageReport, StageState, Wait};
 use windlass_plan::resolve::Refusal;
+use windlass_plan::risk::assess;
 use windlass_plan::step::Stage;
+use windlass_rehearse::evidence::evidence;
 use windlass_rehearse::preview::{self, Foreseen, preview};
 use windlass_rehearse::rehearsal::{Request, Wish};
 use windlass_runtime::chance::Seed;
@@ -28,6 +31,7 @@ use crate::way::{self, Way};
 use super::block_on;
 use super::rehearse::restore;
 use deletion::DeletionReport;
+use topology::ClassReport;
 
 /// Show what an upgrade or another change would do: packages, control plane and workers, and what would hold it now
 ///
@@ -58,7 +62,21 @@ impl Plan {
         match foresee(&self.connection, &self.cluster, &self.wanted)? {
             Plans::Change(report) => self.show(*report),
             Plans::Deletion(report) => self.show_deletion(&report),
+            Plans::OfClass(report) => self.show_of_class(&report),
         }
+    }
+
+    fn show_of_class(self, report: &ClassReport) -> Result<Exit, Failure> {
+        let exit = if self.detailed_exitcode && report.changes() { Exit::Changes } else { Exit::Done };
+        if let Some(format) = self.output {
+            format.tell_cluster(&self.cluster, "ClassPlanReport", report)?;
+            return Ok(exit);
+        }
+        output::data(&report.text())?;
+        if report.changes() {
+            output::note(&format!("Next: windlass rehearse {} {}", self.cluster, self.wanted.words()));
+        }
+        Ok(exit)
     }
 
     fn show(self, report: PlanReport) -> Result<Exit, Failure> {
@@ -96,6 +114,8 @@ enum Plans {
     Change(Box<PlanReport>),
     /// It would go.
     Deletion(DeletionReport),
+    /// A cluster of a class would be changed, or go.
+    OfClass(ClassReport),
 }
 
 /// Plans an upgrade. Of a way that takes several updates it is the first that is planned.
@@ -103,7 +123,7 @@ pub fn plan(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) 
     match foresee(connection, cluster, &Wanted::release_only(to))? {
         Plans::Change(report) => Ok(*report),
         // Nobody has asked for that.
-        Plans::Deletion(_) => Err(wanted::Error::Nothing.into()),
+        Plans::Deletion(_) | Plans::OfClass(_) => Err(wanted::Error::Nothing.into()),
     }
 }
 
@@ -111,10 +131,10 @@ pub fn plan(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) 
 fn foresee(connection: &Connection, cluster: &ClusterName, wanted: &Wanted) -> Result<Plans, Failure> {
     let (snapshot, namespace, way) = block_on(async {
         let management = connection.open().await?;
-        let found = management.cluster(cluster).await?;
+        let found = management.any_cluster(cluster).await?;
         let releases = release::all(&management).await?;
-        let from = way::current(&found).ok();
-        let way = from.zip(wanted.to.as_ref()).map(|(from, to)| Way::find(&found, &from, to, &releases));
+        let from = found.machines().and_then(|found| Some((found, way::current(found).ok()?)));
+        let way = from.zip(wanted.to.as_ref()).map(|((found, from), to)| Way::find(found, &from, to, &releases));
         Ok((snapshot::read(&management).await?, management.namespace, way))
     })?;
     // What else is refused is refused by the API that would be asked, in its words.
@@ -135,6 +155,10 @@ fn foresee(connection: &Connection, cluster: &ClusterName, wanted: &Wanted) -> R
     let request = Request::asking(subject, wish, seed, snapshot.taken_at);
     match preview(&world, &request).map_err(Error::Preview)? {
         Foreseen::Planned(preview) => Ok(Plans::Change(Box::new(PlanReport::of(*preview, wanted, way)))),
+        Foreseen::OfClass(preview) => {
+            let risks = assess(&evidence(&snapshot, &request.cluster, &request.ask));
+            Ok(Plans::OfClass(ClassReport::of(*preview, &request.cluster, wanted, risks)))
+        }
         Foreseen::Deleted(preview) => Ok(Plans::Deletion(DeletionReport::of(&preview, cluster))),
         Foreseen::Refused { why } => {
             let (cluster, to) = (cluster.clone(), wanted.release().cloned());

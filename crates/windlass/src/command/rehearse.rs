@@ -10,6 +10,7 @@ use std::path::PathBuf;
 
 use windlass_api::name::ClusterName;
 use windlass_plan::gate::Gate;
+use windlass_plan::resolve::hold::HoldBy;
 use windlass_rehearse::matrix::{FaultAt, FaultKind, matrix_of};
 use windlass_rehearse::rehearsal::{Request, Verdict};
 use windlass_rehearse::report::{self, Asked, Report};
@@ -55,6 +56,9 @@ pub struct Rehearse {
     /// Decides everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+    /// How the machines of a cluster of a class are kept back until its packages are in: pause, or hooks
+    #[arg(long, value_name = "HOW", default_value = "pause")]
+    hold: HoldBy,
     /// Leave a safety rule out, to see what it is for
     #[arg(long, value_name = "GATE")]
     without_gate: Vec<Gate>,
@@ -139,6 +143,7 @@ impl Rehearse {
         let cluster = start.name(subject);
         let mut request = Request::asking(cluster, self.wanted.wish(), Seed(self.seed), start.snapshot.taken_at);
         request.without_gates.clone_from(&self.without_gate);
+        request.hold_by = self.hold;
         request.faults = faults.clone();
         request.faults_file = self.scenario.as_ref().map(|path| path.display().to_string());
         request.folder = self.from.as_ref().map(|path| path.display().to_string());

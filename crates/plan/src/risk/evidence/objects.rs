@@ -22,6 +22,20 @@ pub struct Package {
     pub kinds: Vec<PackageKind>,
 }
 
+/// A package that is in another version before any machine is replaced.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Ahead {
+    /// Its name.
+    pub name: String,
+    /// It connects pods.
+    pub is_network: bool,
+    /// The version that it has.
+    pub from: String,
+    /// The version that comes.
+    pub to: String,
+}
+
 /// An image that pods of a package are run from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -9,7 +9,7 @@ use windlass_plan::risk::evidence::{
 
 use super::Quiet;
 use super::raised::{
-    addresses, api_use, certificate, client, hold, in_secret, package, package_of, selection, update, volume,
+    addresses, ahead, api_use, certificate, client, hold, in_secret, package, package_of, selection, update, volume,
     waits_for_image,
 };
 use super::sample::{budget, definition, goes, of, quota, secret, webhook};
@@ -180,6 +180,12 @@ fn packages() -> Vec<Quiet> {
         row(PkgIncompatible, |it| waits_for_image(it, None)),
         row(PkgUnmanaged, |it| {
             it.unmanaged = Read(vec!["calico (cni)".to_owned()]);
+            it.rolls = Rolls::NONE;
+        }),
+        // What is no network is in the way of nobody.
+        row(PkgAhead, |it| it.ahead = Read(vec![ahead("vsphere-csi", false)])),
+        row(PkgAhead, |it| {
+            it.ahead = Read(vec![ahead("antrea", true)]);
             it.rolls = Rolls::NONE;
         }),
     ]

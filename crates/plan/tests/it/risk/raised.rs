@@ -5,7 +5,7 @@ use windlass_plan::risk::Known::Read;
 use windlass_plan::risk::RiskId::{self, *};
 use windlass_plan::risk::Severity::{self, *};
 use windlass_plan::risk::evidence::{
-    AddressPool, Addresses, ApiService, ApiUse, Certificate, CertificateOf, Client, Evidence, HealthCheck, Hold,
+    AddressPool, Addresses, Ahead, ApiService, ApiUse, Certificate, CertificateOf, Client, Evidence, HealthCheck, Hold,
     HoldOn, Image, ImageState, Keeper, Package, PackageKind, PullFailure, Selection, Update, UpdateState, Volume,
     Webhook,
 };
@@ -321,7 +321,25 @@ fn packages() -> Vec<Raised> {
         row(PkgUnmanaged, Risky, "Package calico (cni)", &["leaves it at its version"], |it| {
             it.unmanaged = Read(vec!["calico (cni)".to_owned()]);
         }),
+        row(
+            PkgAhead,
+            Risky,
+            "Package antrea",
+            &["1.9.0 of v1.25.4 comes in place of 1.7.2", "API servers of v1.24.9"],
+            |it| {
+                it.ahead = Read(vec![ahead("vsphere-csi", false), ahead("antrea", true)]);
+            },
+        ),
+        row(PkgAhead, Info, "Package antrea", &["until the last one is replaced it runs on nodes of v1.24.8"], |it| {
+            it.ahead = Read(vec![ahead("antrea", true)]);
+            goes(it, "v1.24.8", "v1.24.9");
+        }),
     ]
+}
+
+/// A package that comes before any machine.
+pub fn ahead(name: &str, is_network: bool) -> Ahead {
+    Ahead { name: name.to_owned(), is_network, from: "1.7.2".to_owned(), to: "1.9.0".to_owned() }
 }
 
 fn health() -> Vec<Raised> {

@@ -24,6 +24,7 @@ pub fn well() -> Evidence {
     evidence.from = versions("v1.24.9", "3.5.6");
     evidence.to = versions("v1.25.4", "3.5.9");
     evidence.packages = Read(Vec::new());
+    evidence.ahead = Read(Vec::new());
     evidence.unmanaged = Read(Vec::new());
     evidence.not_offered = Read(Vec::new());
     let nodes = ["cp-0", "cp-1", "cp-2", "w-0", "w-1"];

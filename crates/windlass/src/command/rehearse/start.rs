@@ -4,6 +4,7 @@ use std::path::Path;
 
 use jiff::SignedDuration;
 use kube::api::ListParams;
+use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::{ClusterName, Namespace, NamespacedName};
 use windlass_plan::release::Release;
@@ -108,8 +109,9 @@ fn coarse(age: SignedDuration) -> SignedDuration {
 async fn subjects(management: &Management, selected: &Selected<'_>, wanted: &Wanted) -> Result<Vec<Subject>, Failure> {
     let releases = release::all(management).await?;
     if let Some(name) = selected.cluster {
-        let found = management.cluster(name).await?;
-        return Ok(vec![Subject { name: name.clone(), way: long_way(&found, wanted, &releases)? }]);
+        let found = management.any_cluster(name).await?;
+        let way = found.machines().map(|found| long_way(found, wanted, &releases)).transpose()?.flatten();
+        return Ok(vec![Subject { name: name.clone(), way }]);
     }
     let labels = selected.selector.unwrap_or_default();
     let listed = management.api::<TanzuKubernetesCluster>().list(&ListParams::default().labels(labels)).await;
@@ -118,6 +120,14 @@ async fn subjects(management: &Management, selected: &Selected<'_>, wanted: &Wan
     for found in &listed.items {
         if let Some(name) = found.metadata.name.as_ref().and_then(|name| name.parse().ok()) {
             subjects.push(Subject { name, way: long_way(found, wanted, &releases)? });
+        }
+    }
+    let of_classes = management.api::<Cluster>().list(&ListParams::default().labels(labels)).await;
+    let of_classes =
+        of_classes.map_err(client::Error::while_trying(&format!("list the Clusters with the labels {labels}")))?;
+    for found in of_classes.items.iter().filter(|found| found.spec.topology.is_some()) {
+        if let Some(name) = found.metadata.name.as_ref().and_then(|name| name.parse().ok()) {
+            subjects.push(Subject { name, way: None });
         }
     }
     if subjects.is_empty() {

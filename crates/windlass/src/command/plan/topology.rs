@@ -1,0 +1,106 @@
+//! A cluster of a class: its packages, then what Cluster API makes of its machines.
+
+use serde::Serialize;
+use windlass_api::name::NamespacedName;
+use windlass_plan::risk::{Risk, RiskId};
+use windlass_plan::step::Stage;
+use windlass_rehearse::preview::{ClassPreview, PackageChange};
+
+use super::changes;
+use crate::wanted::Wanted;
+
+/// What a change would do to a cluster of a class.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClassReport {
+    cluster: String,
+    namespace: String,
+    /// The release that it has.
+    from: String,
+    /// The release that it would have.
+    to: String,
+    /// What was asked for.
+    why: String,
+    stages: Vec<StageForeseen>,
+    /// The packages that would be others.
+    packages: Vec<PackageChange>,
+    /// What comes of packages being first.
+    risks: Vec<Risk>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct StageForeseen {
+    stage: Stage,
+    changes: Vec<String>,
+    waits: Vec<String>,
+}
+
+impl ClassReport {
+    pub fn of(preview: ClassPreview, cluster: &NamespacedName, wanted: &Wanted, risks: Vec<Risk>) -> Self {
+        let waits = |stage: Stage| match stage {
+            Stage::Packages => Vec::new(),
+            Stage::ControlPlane => preview.waits().into_iter().collect(),
+            Stage::Workers if preview.control_plane.is_empty() || wanted.delete => Vec::new(),
+            Stage::Workers => vec!["the control plane comes first".to_owned()],
+        };
+        let stage = |stage: Stage| StageForeseen { stage, changes: preview.changes(stage), waits: waits(stage) };
+        Self {
+            cluster: cluster.name.to_string(),
+            namespace: cluster.namespace.to_string(),
+            why: format!("it was asked for: {}", wanted.words()),
+            stages: Stage::ALL.map(stage).into(),
+            risks: risks.into_iter().filter(|risk| risk.id == RiskId::PkgAhead).collect(),
+            from: preview.from,
+            to: preview.to,
+            packages: preview.packages,
+        }
+    }
+
+    /// Whether there is anything to change.
+    pub fn changes(&self) -> bool {
+        self.stages.iter().any(|stage| !stage.changes.is_empty())
+    }
+
+    pub fn text(&self) -> String {
+        if !self.changes() {
+            return format!("{} is at {}: nothing to do.", self.cluster, self.to);
+        }
+        let from = if self.from == self.to { String::new() } else { format!("{} -> ", self.from) };
+        let mut lines = vec![format!("Plan {}: {from}{}", self.cluster, self.to), format!("  why: {}", self.why)];
+        for (stage, number) in self.stages.iter().zip(1..) {
+            lines.extend(stage.lines(number));
+        }
+        if !self.risks.is_empty() {
+            lines.push("\nRisks".to_owned());
+        }
+        for risk in &self.risks {
+            lines.push(format!("  {risk}"));
+            lines.extend(risk.because.iter().map(|because| format!("    because {because}")));
+            lines.push(format!("    way out: {}", risk.way_out));
+        }
+        let count = |stage: Stage| {
+            self.stages.iter().filter(|known| known.stage == stage).map(|known| known.changes.len()).sum()
+        };
+        lines.push(format!(
+            "\nPlan: {} of packages, {} of the control plane, {} of the workers.",
+            changes(count(Stage::Packages)),
+            changes(count(Stage::ControlPlane)),
+            changes(count(Stage::Workers)),
+        ));
+        lines.join("\n")
+    }
+}
+
+impl StageForeseen {
+    fn lines(&self, number: u32) -> Vec<String> {
+        let mut lines = vec![format!("\n{number} {}", self.stage)];
+        if self.changes.is_empty() {
+            lines.push("  nothing to change".to_owned());
+            return lines;
+        }
+        lines.extend(self.changes.iter().map(|change| format!("  {change}")));
+        lines.extend(self.waits.iter().map(|wait| format!("  waits: {wait}")));
+        lines
+    }
+}
