@@ -6,6 +6,7 @@ mod changed;
 mod client;
 mod command;
 mod error;
+mod git;
 mod output;
 mod pending;
 mod progress;
