@@ -7,6 +7,7 @@ mod client;
 mod command;
 mod error;
 mod facts;
+mod git;
 mod output;
 mod pending;
 mod progress;

@@ -46,6 +46,9 @@ pub struct Plan {
     /// End with code 2 if there is something to change
     #[arg(long)]
     detailed_exitcode: bool,
+    /// Write it as Markdown, for a review
+    #[arg(long, conflicts_with = "output")]
+    markdown: bool,
     /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Changed>,
@@ -89,7 +92,7 @@ impl Plan {
             format.tell_cluster(&self.cluster, "PlanReport", report)?;
             return Ok(exit);
         }
-        output::data(&report.text())?;
+        output::data(&if self.markdown { report.markdown() } else { report.text() })?;
         if report.changes() && exit != Exit::Refused {
             output::note(&format!("Next: windlass rehearse {} {}", self.cluster, self.wanted.words()));
         }
@@ -177,6 +180,9 @@ fn foresee(connection: &Connection, cluster: &ClusterName, wanted: &Wanted) -> R
 pub struct PlanReport {
     cluster: String,
     namespace: String,
+    /// Both.
+    #[serde(skip)]
+    pub subject: NamespacedName,
     /// The update that would begin, or that runs and comes first; none if there is nothing to do.
     update: Option<Update>,
     /// The release that it leads to.
@@ -235,6 +241,10 @@ impl PlanReport {
         Self {
             cluster: input.target.cluster.name.to_string(),
             namespace: input.target.cluster.namespace.to_string(),
+            subject: NamespacedName {
+                namespace: input.target.cluster.namespace.clone(),
+                name: input.target.cluster.name.clone().into(),
+            },
             update,
             to: to.to_string(),
             why,
@@ -253,7 +263,13 @@ impl PlanReport {
         self.stages.iter().any(|stage| !stage.changes.is_empty())
     }
 
-    fn text(&self) -> String {
+    /// The updates that it takes, where it is not one.
+    pub fn way(&self) -> Option<&Way> {
+        self.way.as_ref()
+    }
+
+    /// For people, on a terminal or in a message.
+    pub fn text(&self) -> String {
         if !self.changes() && self.findings.is_empty() {
             return format!("{} is at {}: nothing to do.", self.cluster, self.to);
         }
@@ -277,6 +293,35 @@ impl PlanReport {
         }
         lines.push(format!("\nEnvelope {}", self.envelope_digest));
         lines.push(self.summary());
+        lines.join("\n")
+    }
+
+    /// For people who review it: as a document beside what asks for it.
+    pub fn markdown(&self) -> String {
+        let from = self.update.as_ref().filter(|update| update.from != self.to);
+        let from = from.map(|update| format!("{} → ", update.from)).unwrap_or_default();
+        let mut lines = vec![format!("# {}: {from}{}\n", self.subject, self.to), format!("{}.", self.why)];
+        lines.extend(self.way.as_ref().map(|way| format!("\nThe whole way: {way}.")));
+        for (stage, number) in self.stages.iter().zip(1..) {
+            lines.push(format!("\n## {number}. {}\n", stage.stage));
+            if stage.changes.is_empty() {
+                lines.push("Nothing to change.".to_owned());
+            }
+            lines.extend(stage.changes.iter().map(|change| format!("- {change}")));
+            lines.extend(stage.waits.iter().map(|wait| format!("- waits: {}", wait.message)));
+        }
+        if !self.exemptions.is_empty() {
+            lines.push("\n## Tolerated for a while\n".to_owned());
+            lines.extend(self.exemptions.iter().map(|exemption| format!("- {exemption}")));
+        }
+        if !self.findings.is_empty() {
+            lines.push("\n## Findings\n".to_owned());
+            lines.extend(self.findings.iter().map(|finding| {
+                let Finding { id, severity, object, message } = finding;
+                format!("- {severity:?} {id} {object}: {message}")
+            }));
+        }
+        lines.push(format!("\nEnvelope `{}`. {}\n", self.envelope_digest, self.summary()));
         lines.join("\n")
     }
 

@@ -1,5 +1,7 @@
 //! `windlass upgrade`: the one write by which an upgrade begins, or one after the other where it takes several.
 
+mod commit;
+
 use std::io;
 
 use kube::api::{Patch, PatchParams};
@@ -10,6 +12,7 @@ use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::ClusterName;
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_plan::resolve::Refusal;
+use windlass_plan::source::Trigger;
 
 use crate::ask::{Answer, ask};
 use crate::changed::Changed;
@@ -22,6 +25,7 @@ use crate::way::{self, Way, WayHop};
 
 use super::block_on;
 use super::plan::plan;
+use commit::{Commit, Committed};
 
 /// Upgrade a cluster to a release
 ///
@@ -48,6 +52,8 @@ pub struct Upgrade {
     /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Changed>,
+    #[command(flatten)]
+    commit: Commit,
     #[command(flatten)]
     patience: Patience,
     #[command(flatten)]
@@ -86,7 +92,35 @@ impl Upgrade {
                 return Err(Error::Stale { cluster: self.cluster, to: self.to, found }.into());
             }
         }
+        if self.commit.is_asked_for() {
+            return self.ask_by_commit();
+        }
         block_on(self.begin())
+    }
+
+    /// What would be done is committed with the line that asks for it; nobody is asked, as nothing is done.
+    fn ask_by_commit(self) -> Result<Exit, Failure> {
+        let plan = plan(&self.connection, &self.cluster, &self.to)?;
+        if let Some(way) = plan.way() {
+            let first = way.hops.first().map_or(&way.to, |hop| &hop.to).clone();
+            return Err(Error::Long { cluster: self.cluster, to: self.to, first }.into());
+        }
+        let made = self.commit.make(&plan.subject, Trigger::Distribution, self.to.as_str(), &plan)?;
+        if let Some(format) = self.output {
+            format.tell_cluster(&self.cluster, "UpgradeCommit", &made)?;
+            return Ok(Exit::Done);
+        }
+        let (cluster, to) = (&self.cluster, &self.to);
+        let Committed { commit, place, pushed_to } = made;
+        let told = commit.zip(place).map_or_else(
+            || format!("the repository asks for {to} for {cluster} already"),
+            |(commit, place)| format!("commit {commit} asks for {to} for {cluster}: {place}"),
+        );
+        output::data(&told)?;
+        if let Some(remote) = pushed_to {
+            output::note(&format!("It was pushed to {remote}"));
+        }
+        Ok(Exit::Done)
     }
 
     async fn begin(self) -> Result<Exit, Failure> {
@@ -255,12 +289,14 @@ enum Error {
     Stale { cluster: ClusterName, to: VersionPrefix, found: String },
     #[error("cannot ask on this terminal")]
     Terminal(#[source] io::Error),
+    #[error("{cluster} reaches {to} by several updates, and a commit asks for one")]
+    Long { cluster: ClusterName, to: VersionPrefix, first: KubernetesVersion },
 }
 
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
-            Self::NotConfirmed { .. } | Self::Stale { .. } => Kind::User,
+            Self::NotConfirmed { .. } | Self::Stale { .. } | Self::Long { .. } => Kind::User,
             Self::Terminal(_) => Kind::Environment,
         }
     }
@@ -272,13 +308,14 @@ impl Explained for Error {
             }
             Self::Stale { cluster, to, .. } => Some(format!("windlass plan {cluster} --to {to}")),
             Self::Terminal(_) => Some("--yes".to_owned()),
+            Self::Long { first, .. } => Some(format!("--to {first} first, and the next when that is merged and done")),
         }
     }
 
     fn exit(&self) -> Exit {
         match self {
             Self::Stale { .. } => Exit::Stale,
-            Self::NotConfirmed { .. } | Self::Terminal(_) => Exit::Failed,
+            Self::NotConfirmed { .. } | Self::Terminal(_) | Self::Long { .. } => Exit::Failed,
         }
     }
 }
