@@ -67,6 +67,8 @@ pub enum Error {
 
     #[error("{name}: {stall}; what was begun goes on")]
     Stalled { name: ClusterName, namespace: Namespace, stall: Box<Stall> },
+    #[error("{name} was created, and it cannot be seen how it goes on")]
+    Unseen { name: ClusterName, source: Box<kube::Error> },
     #[error("stopped waiting for {name}; what was begun goes on")]
     Interrupted { name: ClusterName, namespace: Namespace },
     #[error("{name} was deleted")]
@@ -80,6 +82,7 @@ impl Explained for Error {
             | Self::NoStorageClasses
             | Self::Keep { .. }
             | Self::Stalled { .. }
+            | Self::Unseen { .. }
             | Self::Check { .. } => Kind::Environment,
             _ => Kind::User,
         }
@@ -122,6 +125,7 @@ impl Explained for Error {
             Self::Different { object } => format!("the same without {object}, if it may stay as it is"),
             Self::UnknownKind { .. } => "kubectl api-resources".to_owned(),
             Self::Stalled { name, namespace, stall } => stall.awaited.thing.way_on(namespace, name),
+            Self::Unseen { .. } => "kubectl auth can-i --list, and kubectl version".to_owned(),
             Self::Interrupted { name, namespace } => {
                 format!("kubectl wait cluster/{name} -n {namespace} --for=condition=Available --timeout=30m")
             }
@@ -131,7 +135,7 @@ impl Explained for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Self::Stalled { .. } => Exit::TimedOut,
+            Self::Stalled { .. } | Self::Unseen { .. } => Exit::TimedOut,
             Self::Interrupted { .. } => Exit::Interrupted,
             Self::Gone { .. } => Exit::OperationFailed,
             Self::Check { .. } | Self::Release { .. } => Exit::Refused,

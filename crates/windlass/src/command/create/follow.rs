@@ -77,7 +77,13 @@ impl Follow<'_> {
                         stamped = self.stamp(clock.now()).await;
                     }
                 }
-                Err(error) => progress.waits(&format!("the server does not answer as it should: {error}")),
+                Err(error) => {
+                    let forbidden = matches!(&error, kube::Error::Api(status) if matches!(status.code, 401 | 403));
+                    if forbidden || clock.now() >= course.due() {
+                        return Err(Error::Unseen { name: self.name.clone(), source: Box::new(error) });
+                    }
+                    progress.waits(&format!("waiting for the server to answer: {error}"));
+                }
             }
             self.news(&mut events, &mut clock, &course, (progress, &mut said)).await;
         }
