@@ -85,6 +85,7 @@ topics![
     events,
     explain,
     get,
+    gitops["--speed", "600"],
     hops["--speed", "600"],
     label,
     nodes,
