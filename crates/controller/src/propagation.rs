@@ -86,7 +86,7 @@ pub async fn run(access: Access, stop: impl Future<Output = ()>) {
     };
     let everywhere = namespaces.cache();
     let runner = Runner::new("propagation", namespaces, options)
-        .watches_changes(clusters, |change| of_cluster(change))
+        .watches_changes(clusters, of_cluster)
         .watches_changes(classes, move |change| of_class(&everywhere, change));
     let summary = runner.run(Arc::new(context), reconcile, stop).await;
     tracing::debug!(?summary, "the controller of copies has stopped");

@@ -18,6 +18,7 @@ mod condition;
 mod gate;
 mod install;
 mod listed;
+mod management;
 mod merge;
 mod removal;
 mod settle;

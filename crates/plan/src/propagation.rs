@@ -119,7 +119,7 @@ pub enum Blocked {
         /// The class.
         class: Object,
         /// The template.
-        template: Reference,
+        template: Box<Reference>,
     },
     /// A copy is used, and its source is gone.
     InUse {
@@ -218,7 +218,7 @@ impl Observed {
         let mut steps = Vec::new();
         for template in references(class) {
             let class = || named(&Reference::of(class), &self.source);
-            let incomplete = || Blocked::Incomplete { class: class(), template: template.clone() };
+            let incomplete = || Blocked::Incomplete { class: class(), template: Box::new(template.clone()) };
             steps.extend(self.mirror(self.source_of(&template).ok_or_else(incomplete)?)?);
         }
         steps.extend(class_step);

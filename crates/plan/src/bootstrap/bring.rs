@@ -19,6 +19,7 @@ use windlass_api::name::{ClusterSecret, NamespacedName, ObjectName, PackageName,
 use super::clone::{self, with_owner};
 use super::condition::{self, Gate, Told};
 use super::gate::{Judged, PATIENCE, packages_first};
+use super::management::management_first;
 use super::step::{Object, Step, Write};
 use super::values::{self, FILE, Found, FoundValues};
 use super::{
@@ -109,7 +110,9 @@ pub fn bring(seen: &Bringing<'_>) -> Brought {
     let mut steps = seen.ownership(&packages);
     let mut others = BTreeMap::new();
     let stopped = seen.write(&packages, &mut steps, &mut others).err();
-    let blocked = stopped.or_else(|| packages_first(packages.iter().map(|listed| seen.judged(listed))));
+    let blocked = stopped
+        .or_else(|| packages_first(packages.iter().map(|listed| seen.judged(listed))))
+        .or_else(|| management_first(seen.cluster, seen.workload));
     seen.brought(&packages, steps, blocked, &others)
 }
 

@@ -101,7 +101,7 @@ impl Judged<'_> {
 }
 
 /// Whether what a package became is of the wanted version, seen as it is now, and well; why that cannot be said yet.
-fn deployed(app: Option<&App>, wanted: &str) -> Result<bool, String> {
+pub(super) fn deployed(app: Option<&App>, wanted: &str) -> Result<bool, String> {
     let Some(app) = app else { return Err("nothing is deployed yet".to_owned()) };
     let version = app.metadata.annotations.as_ref().and_then(|annotations| annotations.get(PACKAGE_VERSION));
     if version.map(String::as_str) != Some(wanted) {

@@ -52,13 +52,13 @@ impl State {
             }
         }
         let is = |type_: ConditionType| is_true(&status.conditions, type_.as_str());
-        let states = [
+        let known = [
             (ConditionType::DeleteFailed, Self::DeleteFailed),
             (ConditionType::Deleting, Self::Deleting),
             (ConditionType::ReconcileFailed, Self::Failed),
             (ConditionType::ReconcileSucceeded, Self::Succeeded),
         ];
-        let found = states.into_iter().find(|(type_, _)| is(*type_)).map(|(_, state)| state);
+        let found = known.into_iter().find(|(type_, _)| is(*type_)).map(|(_, state)| state);
         let begun = if install.metadata.deletion_timestamp.is_some() { Self::Deleting } else { Self::Reconciling };
         found.unwrap_or(begun)
     }

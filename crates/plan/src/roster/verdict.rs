@@ -70,7 +70,7 @@ pub enum Finding {
         /// Its `PackageInstall`, with the namespace.
         install: String,
         /// What kapp-controller says.
-        message: String,
+        said: String,
     },
     /// A package is there that must not be.
     #[serde(rename_all = "camelCase")]
@@ -146,7 +146,7 @@ impl fmt::Display for Finding {
                 write!(f, "package {package} is missing: {meta} brings it in")
             }
             Self::PackageMissing { package, part_of: None } => write!(f, "package {package} is missing"),
-            Self::PackageFailed { package, message, .. } => write!(f, "package {package} failed: {message}"),
+            Self::PackageFailed { package, said, .. } => write!(f, "package {package} failed: {said}"),
             Self::PackageMisplaced { package, why, .. } => write!(f, "package {package} must not be here: {why}"),
         }
     }
@@ -167,8 +167,8 @@ fn package_finding(facts: &Facts, row: Row) -> Option<Finding> {
             Some(Finding::PackageMisplaced { package, install, why })
         }
         (_, Some(install)) if matches!(state, State::Failed | State::DeleteFailed) => {
-            let message = message.unwrap_or_else(|| "kapp-controller does not say why".to_owned());
-            Some(Finding::PackageFailed { package, install, message })
+            let said = message.unwrap_or_else(|| "kapp-controller does not say why".to_owned());
+            Some(Finding::PackageFailed { package, install, said })
         }
         (Should::Yes, None) => {
             let is_listed = facts.wanted.iter().flatten().any(|wanted| wanted.package == package);

@@ -126,6 +126,8 @@ fn a_copy_goes_with_its_source_or_its_need_but_not_while_it_is_used() {
     here[0] = marked(class("big", "dev", &["t2"]));
     check(labelled(), changed, here, &["- t1"], &[]);
     let mut going = copies();
-    going.iter_mut().for_each(|object| object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into());
+    for object in &mut going {
+        object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    }
     check(labelled(), vec![], going, &[], &[]);
 }

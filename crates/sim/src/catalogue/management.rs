@@ -129,3 +129,19 @@ fn object<K: Resource<DynamicType = ()> + DeserializeOwned>(value: Value) -> Res
     let wrong = |source| Error::Object { kind: K::kind(&()).into_owned(), source: Box::new(source) };
     serde_json::from_value(value).map_err(wrong)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_package_but_the_first_is_a_part_of_one_and_no_part_is_without_a_package() {
+        let listed: Listed = serde_saphyr::from_str(MANAGEMENT).unwrap();
+        let names: BTreeSet<&String> = listed.packages.iter().skip(1).map(|package| &package.name).collect();
+        let parts: Vec<&String> = listed.packages.iter().flat_map(|package| &package.parts).collect();
+        assert_eq!(parts.iter().copied().collect::<BTreeSet<_>>(), names);
+        assert_eq!(parts.len(), names.len(), "nothing is brought in twice");
+    }
+}

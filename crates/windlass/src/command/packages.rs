@@ -11,9 +11,9 @@ use crate::roster;
 
 /// Show the packages of a cluster: what should run, what does, its version and how it is
 ///
-/// Without a name, of the management cluster. WANTED is what its ClusterBootstrap or its PackageInstall asks for; OBSERVED what
-/// kapp-controller has brought in, of which it says nothing while it fails. A package that runs and should not, or should and does
-/// not, is marked.
+/// Without a name, of the management cluster. WANTED is the version that was asked for, OBSERVED the one that kapp-controller has
+/// brought in; it does not say which that is while it tries or fails. A package that runs and should not, or should and does not,
+/// is marked.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  windlass packages          the management cluster's\n  windlass packages wl -n dev -o json"
@@ -51,7 +51,7 @@ impl Packages {
                 output::document(format, &Document::new("PackageList", list))?;
             }
             None if items.is_empty() => {
-                output::say("No packages found: what runs in it came as add-ons, if anything did.")
+                output::say("No packages found: what runs in it came as add-ons, if anything did.");
             }
             None => output::data(&table(&items))?,
         }

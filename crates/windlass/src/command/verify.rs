@@ -95,21 +95,15 @@ impl Verdict {
 
     fn text(&self) -> String {
         let rows = self.pods.iter().map(cells);
-        let mut text = output::table(&["NAMESPACE", "POD", "OF", "SHOULD RUN", "PODS", "READY"], rows);
-        let notes = self.pods.iter().filter(|pod| pod.should_run == Runs::No);
-        for (name, note) in notes.filter_map(|pod| Some((pod.name, pod.note?))) {
-            text.push_str(&format!("\n\n{name}: {note}"));
-        }
+        let table = output::table(&["NAMESPACE", "POD", "OF", "SHOULD RUN", "PODS", "READY"], rows);
+        let misplaced = self.pods.iter().filter(|pod| pod.should_run == Runs::No);
+        let notes = misplaced.filter_map(|pod| Some(format!("{}: {}", pod.name, pod.note?)));
         let name = self.cluster.as_ref().map_or("the management cluster", ClusterName::as_str);
-        if self.findings.is_empty() {
-            text.push_str(&format!("\n\n✔ {name} has what it should have, and nothing that must not be there"));
-            return text;
-        }
-        text.push('\n');
-        for Wrong { message, way_out, .. } in &self.findings {
-            text.push_str(&format!("\n✖ {message}\n  try: {way_out}"));
-        }
-        text
+        let well = format!("✔ {name} has what it should have, and nothing that must not be there");
+        let wrong = self.findings.iter().map(|Wrong { message, way_out, .. }| format!("✖ {message}\n  try: {way_out}"));
+        let verdict = if self.findings.is_empty() { well } else { wrong.collect::<Vec<_>>().join("\n") };
+        let parts: Vec<String> = std::iter::once(table).chain(notes).chain([verdict]).collect();
+        parts.join("\n\n")
     }
 }
 

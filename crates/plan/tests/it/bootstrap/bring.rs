@@ -433,3 +433,51 @@ fn a_cluster_with_added_packages_is_kept_for_them_and_copies_belong_to_the_boots
     assert_eq!(steps[1], format!(r#"Cluster dev/wl {{"metadata":{{"finalizers":["{FINALIZER}"]}}}}"#));
     assert_eq!(steps[2], format!(r#"ClusterBootstrap dev/wl {{"metadata":{{"finalizers":["{FINALIZER}"]}}}}"#));
 }
+
+#[test]
+fn the_machines_of_a_management_cluster_wait_for_what_makes_it_one() {
+    // Not looked at by kapp-controller yet.
+    let install = |name: &str| {
+        let installed = json!({
+            "metadata": {"name": name, "namespace": "tkg-system"},
+            "spec": {
+                "packageRef": {
+                    "refName": format!("{name}.tanzu.vmware.com"), "versionSelection": {"constraints": "0.28.1"},
+                },
+            },
+        });
+        Installed { install: serde_json::from_value(installed).unwrap(), ..Installed::default() }
+    };
+    let put = |place: &mut Place, name: &str| {
+        let Workload::Reachable { installs, .. } = &mut place.workload else { panic!() };
+        installs.insert(name.to_owned(), install(name));
+    };
+    // In a workload cluster nobody waits for it: it is not to be there at all.
+    let mut place = brought();
+    put(&mut place, "addons-manager");
+    assert_eq!(reason(&place.look()), "");
+    place.cluster.management = true;
+    place.kapp = Installed::default();
+    let waits = place.look();
+    assert_eq!((reason(&waits), told(&waits.steps)), ("PackageNotReady", vec![]));
+    let why = waits.blocked.unwrap().to_string();
+    assert_eq!(
+        why,
+        "the package addons-manager is not ready: reconciling; what makes this a management cluster comes first"
+    );
+    place.settle();
+    let well = place.look();
+    assert_eq!((reason(&well), well.steps.len()), ("", 1), "the hold ends");
+    fail(&mut place, "addons-manager");
+    assert_eq!(reason(&place.look()), "PackageFailed");
+    // Its core packages do not wait: management packages need a network themselves.
+    let Workload::Reachable { installs, .. } = &mut place.workload else { panic!() };
+    installs.remove("wl-antrea");
+    let steps = place.look().steps;
+    assert_eq!(told(&steps), ["PackageInstall wl-antrea"]);
+    place.write(&steps);
+    place.settle();
+    // What people have added to it is not waited for.
+    put(&mut place, "shop");
+    assert_eq!(reason(&place.look()), "");
+}
