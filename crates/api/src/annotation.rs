@@ -125,6 +125,18 @@ keys! {
     ADD_MISSING_FIELDS: ReleaseName = "tkg.tanzu.vmware.com/add-missing-fields-from-tkr";
     /// On a `ClusterBootstrap` without a network of ours. Written by people; read by us, who then install none.
     UNMANAGED_CNI: Present = "tkg.tanzu.vmware.com/unmanaged-cni";
+    /// The proxy for HTTP, on a Cluster. Written by us from its variables; read by whoever makes the values of packages.
+    HTTP_PROXY: String = "tkg.tanzu.vmware.com/tkg-http-proxy";
+    /// The proxy for HTTPS. Written and read as the one above.
+    HTTPS_PROXY: String = "tkg.tanzu.vmware.com/tkg-https-proxy";
+    /// What is reached without a proxy, with commas between. Written and read as the one above.
+    NO_PROXY: String = "tkg.tanzu.vmware.com/tkg-no-proxy";
+    /// The authority of the proxy. Written and read as the one above.
+    PROXY_CA: String = "tkg.tanzu.vmware.com/tkg-proxy-ca-cert";
+    /// The families of addresses, the first one first. Written and read as the one above.
+    IP_FAMILY: String = "tkg.tanzu.vmware.com/tkg-ip-family";
+    /// The registries whose certificates are not verified. Written and read as the one above.
+    SKIP_TLS_VERIFY: String = "tkg.tanzu.vmware.com/skip-tls-verify";
     /// On the configuration of a package that is only a template. Written with the release; read by us, who render nothing
     /// from it.
     TEMPLATE_CONFIG: Present = "tkg.tanzu.vmware.com/template-config";

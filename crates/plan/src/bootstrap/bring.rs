@@ -19,11 +19,10 @@ use windlass_api::name::{ClusterSecret, NamespacedName, ObjectName, PackageName,
 use super::clone::{self, with_owner};
 use super::condition::{self, Gate, Told};
 use super::gate::{Judged, PATIENCE, packages_first};
+use super::hold::release;
 use super::step::{Object, Step, Write};
 use super::values::{self, FILE, Found, FoundValues};
-use super::{
-    Blocked, FINALIZER, Installed, Installs, Listed, Pause, SYSTEM_NAMESPACE, Subject, install, listed, settle,
-};
+use super::{Blocked, FINALIZER, Installed, Installs, Listed, SYSTEM_NAMESPACE, Subject, install, listed, settle};
 use crate::release::PackageSlot;
 use crate::render;
 use crate::step::{Place, Revision};
@@ -49,6 +48,8 @@ pub struct Bringing<'a> {
     pub kubeconfig: Option<&'a Value>,
     /// The workload cluster.
     pub workload: &'a Workload,
+    /// What somebody has not let go of yet, of a cluster that is held.
+    pub moving: Option<&'a str>,
     /// The time.
     pub now: Timestamp,
 }
@@ -107,8 +108,13 @@ pub fn bring(seen: &Bringing<'_>) -> Brought {
     };
     let packages: Vec<Listed> = packages.into_iter().filter(is_managed).collect();
     let mut steps = seen.ownership(&packages);
-    let mut others = BTreeMap::new();
-    let stopped = seen.write(&packages, &mut steps, &mut others).err();
+    let (own, mut others) = (steps.len(), BTreeMap::new());
+    let mut stopped = seen.write(&packages, &mut steps, &mut others).err();
+    // No package is touched while what was begun before the hold may still go on.
+    if let Some(object) = seen.moving.filter(|_| steps.len() > own) {
+        steps.truncate(own);
+        stopped = Some(Blocked::PauseAwaited { object: object.to_owned() });
+    }
     let blocked = stopped.or_else(|| packages_first(packages.iter().map(|listed| seen.judged(listed))));
     seen.brought(&packages, steps, blocked, &others)
 }
@@ -204,8 +210,9 @@ impl<'b> Bringing<'b> {
                 Some(name)
             }
         };
-        let wanted = install::of_kapp(self.cluster, listed, secret.as_deref());
-        if !install::is_as_wanted(&wanted, self.kapp.install.as_ref()) {
+        let live = self.kapp.install.as_ref();
+        let wanted = install::of_kapp(self.cluster, listed, secret.as_deref(), live);
+        if !install::is_as_wanted(&wanted, live) {
             let why = format!("{} installs all other packages of {}", listed.version(), self.cluster.name);
             steps.push(Step::new(Place::Management, Write::Apply { object: wanted }, why));
         }
@@ -265,9 +272,10 @@ impl<'b> Bringing<'b> {
                 true
             }
         };
-        let wanted = install::of_package(self.cluster, listed, has_values.then_some(secret.as_str()));
         let live = installs.get(listed.child(&self.cluster.name, PackagePart::Install).as_str());
-        if !install::is_as_wanted(&wanted, live.and_then(|live| live.install.as_ref())) {
+        let live = live.and_then(|live| live.install.as_ref());
+        let wanted = install::of_package(self.cluster, listed, has_values.then_some(secret.as_str()), live);
+        if !install::is_as_wanted(&wanted, live) {
             let why = format!("{} is to be at {version}", listed.short());
             steps.push(Step::new(Place::Workload, Write::Apply { object: wanted }, why));
         }
@@ -317,6 +325,13 @@ impl<'b> Bringing<'b> {
     /// were added to it are gone.
     fn ownership(&self, packages: &[Listed]) -> Vec<Step> {
         let mut steps = Vec::new();
+        if !self.cluster.network.is_empty() {
+            let patch = json!({"metadata": {"annotations": self.cluster.network}});
+            let (object, expect) = (self.cluster.object(), self.cluster.revision.clone());
+            let why = "the values of its packages are made of them";
+            // What else is written to the Cluster comes with the next look.
+            return vec![Step::new(Place::Management, Write::Patch { object, patch, expect }, why)];
+        }
         let owner = json!({
             "apiVersion": "run.tanzu.vmware.com/v1alpha3", "kind": "ClusterBootstrap",
             "name": self.bootstrap.metadata.name, "uid": self.bootstrap.metadata.uid,
@@ -400,7 +415,9 @@ impl<'b> Bringing<'b> {
         let awaits_workload =
             blocked.is_some() || packages.iter().any(|listed| self.judged(listed).complaint().is_some());
         if steps.is_empty() && blocked.is_none() {
-            steps.extend(self.release());
+            let held_for = self.cluster.held_for.as_deref().unwrap_or_default();
+            let why = format!("the packages of {held_for} are in: the machines may follow");
+            steps.extend(release(self.cluster, why));
         }
         let status = ClusterBootstrapStatus { resolved_tkr: resolved, conditions };
         Brought { steps, status, blocked, stalled, awaits_workload }
@@ -426,20 +443,6 @@ impl<'b> Bringing<'b> {
         let held_for = self.cluster.held_for.as_deref().filter(|held_for| resolved != Some(held_for))?;
         let release = self.cluster.release.to_string();
         Some(Blocked::HeldForAnother { held_for: held_for.to_owned(), release })
-    }
-
-    /// Ends our hold on the cluster; a pause of somebody else stays.
-    fn release(&self) -> Option<Step> {
-        let cluster = self.cluster;
-        let held_for = cluster.held_for.as_deref()?;
-        let marks = json!({(annotation::HELD_FOR_RELEASE.name): null, (annotation::KEEP_PAUSED.name): null});
-        let mut patch = json!({"metadata": {"annotations": marks}});
-        if cluster.pause == Pause::Set {
-            patch["spec"] = json!({"paused": false});
-        }
-        let why = format!("the packages of {held_for} are in: the machines may follow");
-        let expect = cluster.revision.clone();
-        Some(Step::new(Place::Management, Write::Patch { object: cluster.object(), patch, expect }, why))
     }
 }
 

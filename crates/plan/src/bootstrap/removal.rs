@@ -12,6 +12,7 @@ use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::name::{ClusterSecret, PackagePart};
 
 use super::bring::Workload;
+use super::hold::release;
 use super::step::{Object, Step, Write};
 use super::{FINALIZER, SYSTEM_NAMESPACE, Subject, clone, listed, settle};
 use crate::step::{Place, Revision};
@@ -47,6 +48,10 @@ pub struct Left {
 
 /// One step towards the end.
 pub fn leave(seen: &Leaving<'_>) -> Left {
+    // Cluster API lets nothing go that is paused, and nobody waits for packages any more.
+    if let Some(step) = release(seen.cluster, "the cluster is to go") {
+        return Left { steps: vec![step], waits_for: None };
+    }
     let expired = seen.now.duration_since(seen.since) >= DELETE_TIMEOUT;
     let (mut steps, waits_for) = if expired { (Vec::new(), None) } else { packages(seen) };
     if waits_for.is_none() {

@@ -96,3 +96,26 @@ fn an_api_that_does_not_answer_keeps_a_cluster_for_ten_minutes_and_no_longer() {
     assert_eq!(told(&left(&having([stuck].into()), 10)), LET_GO);
     assert_eq!(told(&left(&Workload::NotYet, 0)), LET_GO, "there never was one");
 }
+
+#[test]
+fn a_cluster_that_is_held_is_let_go_of_first() {
+    let held = |keep: bool| {
+        cluster(|value| {
+            value["metadata"]["annotations"]["tkg.tanzu.vmware.com/paused"] = "a".into();
+            value["spec"]["paused"] = true.into();
+            if keep {
+                value["metadata"]["annotations"]["windlass.dev/keep-paused"] = "".into();
+            }
+        })
+    };
+    for keep in [false, true] {
+        let since: jiff::Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let (cluster, workload) = (held(keep), Workload::NotYet);
+        let seen =
+            Leaving { cluster: &cluster, since, bootstrap: None, kubeconfig: None, workload: &workload, now: since };
+        let left = leave(&seen);
+        let [Step { write: Write::Patch { patch, .. }, .. }] = left.steps.as_slice() else { panic!("{left:?}") };
+        assert!(patch["metadata"]["annotations"]["tkg.tanzu.vmware.com/paused"].is_null());
+        assert_eq!(patch["spec"]["paused"].as_bool(), (!keep).then_some(false), "the owner's own pause stays");
+    }
+}
