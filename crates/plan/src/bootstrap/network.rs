@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    fn check(variables: Value, annotations: Value, expected: &[(&str, &str)]) {
+    fn check(variables: &Value, annotations: &Value, expected: &[(&str, &str)]) {
         let cluster: Cluster = serde_json::from_value(json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
             "metadata": {"name": "wl", "annotations": annotations},
@@ -89,16 +89,16 @@ mod tests {
             ("tkg-ip-family", "ipv4"),
             ("skip-tls-verify", "a.example,b.example"),
         ];
-        check(variables.clone(), json!({}), &all);
+        check(&variables, &json!({}), &all);
         let there = json!({"tkg.tanzu.vmware.com/tkg-http-proxy": "http://p:3128"});
-        check(variables, there, &all[1..]);
+        check(&variables, &there, &all[1..]);
     }
 
     #[test]
     fn what_no_variable_says_is_left_as_it_is() {
-        check(json!([]), json!({"tkg.tanzu.vmware.com/tkg-http-proxy": "http://mine"}), &[]);
-        check(json!([{"name": "proxy", "value": {"httpProxy": ""}}, {"name": "trust", "value": {}}]), json!({}), &[]);
+        check(&json!([]), &json!({"tkg.tanzu.vmware.com/tkg-http-proxy": "http://mine"}), &[]);
+        check(&json!([{"name": "proxy", "value": {"httpProxy": ""}}, {"name": "trust", "value": {}}]), &json!({}), &[]);
         let own = json!([{"name": "tkg.tanzu.vmware.com/tkg-ip-family", "value": "ipv6"}]);
-        check(own, json!({"tkg.tanzu.vmware.com/tkg-ip-family": "ipv4"}), &[("tkg-ip-family", "ipv6")]);
+        check(&own, &json!({"tkg.tanzu.vmware.com/tkg-ip-family": "ipv4"}), &[("tkg-ip-family", "ipv6")]);
     }
 }

@@ -23,7 +23,7 @@ async fn another_release(world: &World) {
     templates.create(&PostParams::default(), &template).await.unwrap();
     let releases: Api<TanzuKubernetesRelease> = Api::all(world.client());
     let mut release = TanzuKubernetesRelease::new(NEWER, releases.get(NEW).await.unwrap().spec);
-    release.spec.version = "v1.25.7+vmware.2-tkg.2".to_owned();
+    "v1.25.7+vmware.2-tkg.2".clone_into(&mut release.spec.version);
     releases.create(&PostParams::default(), &release).await.unwrap();
     seconds(30).await;
 }
