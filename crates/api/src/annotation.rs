@@ -124,13 +124,6 @@ keys! {
     OPERATION_INFO: String = "TKGOperationInfo";
     /// When something was last seen to change during that operation, as Go prints times. Written and read as the one above.
     OPERATION_OBSERVED: String = "TKGOperationLastObservedTimestamp";
-    /// The proxy of a Cluster for plain connections. Written by older tools from a variable; read by us, who compare it with what
-    /// programs are told.
-    HTTP_PROXY: String = "tkg.tanzu.vmware.com/tkg-http-proxy";
-    /// The proxy of a Cluster for other connections. Written and read as the one above.
-    HTTPS_PROXY: String = "tkg.tanzu.vmware.com/tkg-https-proxy";
-    /// What a Cluster reaches without a proxy, with commas between. Written and read as the one above.
-    NO_PROXY: String = "tkg.tanzu.vmware.com/tkg-no-proxy";
 
     /// On a Cluster whose bootstrap is made by somebody else. Written by people; read by us, who wait for it.
     CUSTOM_BOOTSTRAP: Present = "tkg.tanzu.vmware.com/custom-clusterbootstrap";
@@ -138,6 +131,19 @@ keys! {
     ADD_MISSING_FIELDS: ReleaseName = "tkg.tanzu.vmware.com/add-missing-fields-from-tkr";
     /// On a `ClusterBootstrap` without a network of ours. Written by people; read by us, who then install none.
     UNMANAGED_CNI: Present = "tkg.tanzu.vmware.com/unmanaged-cni";
+    /// The proxy for HTTP, on a Cluster. Written by us from its variables; read by whoever makes the values of packages, and by us, who
+    /// compare it with what programs are told.
+    HTTP_PROXY: String = "tkg.tanzu.vmware.com/tkg-http-proxy";
+    /// The proxy for HTTPS. Written and read as the one above.
+    HTTPS_PROXY: String = "tkg.tanzu.vmware.com/tkg-https-proxy";
+    /// What is reached without a proxy, with commas between. Written and read as the one above.
+    NO_PROXY: String = "tkg.tanzu.vmware.com/tkg-no-proxy";
+    /// The authority of the proxy. Written and read as the one above.
+    PROXY_CA: String = "tkg.tanzu.vmware.com/tkg-proxy-ca-cert";
+    /// The families of addresses, the first one first. Written and read as the one above.
+    IP_FAMILY: String = "tkg.tanzu.vmware.com/tkg-ip-family";
+    /// The registries whose certificates are not verified. Written and read as the one above.
+    SKIP_TLS_VERIFY: String = "tkg.tanzu.vmware.com/skip-tls-verify";
     /// On the configuration of a package that is only a template. Written with the release; read by us, who render nothing
     /// from it.
     TEMPLATE_CONFIG: Present = "tkg.tanzu.vmware.com/template-config";

@@ -8,6 +8,7 @@
 pub mod admission;
 pub(crate) mod execute;
 mod observe;
+mod quiet;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,8 +22,9 @@ use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::packaging::PackageInstall;
 use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::label;
+use windlass_plan::bootstrap::quiet::moving;
 use windlass_plan::bootstrap::{
-    Blocked, Leaving, Object, Settled, Settling, Step, Subject, SubjectError, bring, leave, settle, waiting,
+    Blocked, Bringing, Leaving, Object, Settled, Settling, Step, Subject, SubjectError, bring, leave, settle, waiting,
 };
 use windlass_plan::step::Revision;
 use windlass_runtime::cache::Cache;
@@ -193,7 +195,7 @@ enum Again {
 
 /// One look at a cluster, and what comes of it.
 async fn look(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Subject) -> Result<Again, Error> {
-    let basis = observe::basis(ctx, subject).await?;
+    let basis = observe::basis(ctx, cluster, subject).await?;
     let mut copies = observe::none_copied();
     let mut settled = Settled::Nothing;
     for _ in 0..LOOKS_MAX {
@@ -226,11 +228,14 @@ async fn look(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Subject) -> Resul
             }
             Ok(Again::After(AWAITED))
         }
-        (Settled::Write(steps), _) => {
+        (Settled::Write(steps), bootstrap) => {
             // What the packages are to be follows from what the cluster is asked to be.
             let basis = (subject.object(), subject.revision.clone());
-            write(ctx, subject, None, Some(basis), &steps).await?;
-            Ok(Again::Soon)
+            let written = write(ctx, subject, None, Some(basis), &steps).await;
+            if let (Err(error), Some(bootstrap)) = (&written, bootstrap) {
+                refused(ctx, subject, bootstrap, error).await?;
+            }
+            written.map(|()| Again::Soon)
         }
         (Settled::Done, Some(bootstrap)) => bring_packages(ctx, cluster, subject, &basis, bootstrap).await,
     }
@@ -245,7 +250,9 @@ async fn bring_packages(
 ) -> Result<Again, Error> {
     let (seen, workload) = observe::packages(ctx, subject, bootstrap).await?;
     let listed = basis.release.as_ref().and_then(|release| release.spec.bootstrap_packages.as_deref());
-    let brought = bring(&seen.bringing(subject, bootstrap, listed, ctx.access.clock.now()));
+    let watched = quiet::watched(ctx, cluster, subject).await?;
+    let now = ctx.access.clock.now();
+    let brought = bring(&Bringing { moving: moving(&watched), ..seen.bringing(subject, bootstrap, listed, now) });
     // What was found out is on record before anything follows from it.
     let told = tell(ctx, bootstrap, brought.status.conditions.clone()).await?;
     if told == Told::Outdated {
@@ -344,6 +351,19 @@ async fn tell(ctx: &Ctx<Context>, bootstrap: &ClusterBootstrap, conditions: Vec<
         Err(error) if is_conflict(&error) => Ok(Told::Outdated),
         Err(source) => Err(Error::Status { name, source: Box::new(source) }),
     }
+}
+
+/// Says on the `ClusterBootstrap` that what it is to say could not be written: machines wait for that, and people look there.
+async fn refused(
+    ctx: &Ctx<Context>,
+    subject: &Subject,
+    bootstrap: &ClusterBootstrap,
+    error: &Error,
+) -> Result<(), Error> {
+    let Error::Steps { why, source, .. } = error else { return Ok(()) };
+    let blocked = Blocked::NotWritten { what: why.clone(), why: source.to_string() };
+    let conditions = waiting(subject, bootstrap, &blocked, ctx.access.clock.now());
+    tell(ctx, bootstrap, conditions).await.map(drop)
 }
 
 /// Tells people what it is waited for. It is only for them: nothing depends on it.

@@ -16,10 +16,13 @@ mod bring;
 mod clone;
 mod condition;
 mod gate;
+mod hold;
 mod install;
 mod listed;
 mod management;
 mod merge;
+mod network;
+pub mod quiet;
 mod removal;
 mod settle;
 mod step;
@@ -78,6 +81,8 @@ pub struct Subject {
     pub provisioned: bool,
     /// Its finalizers.
     pub finalizers: Vec<String>,
+    /// The annotations about its network that its topology asks for, and that it does not have.
+    pub network: BTreeMap<String, String>,
 }
 
 /// Whether a cluster is paused.
@@ -132,6 +137,7 @@ impl Subject {
             management: label::MANAGEMENT_CLUSTER.is_in(&labels),
             provisioned: initialized.is_some_and(|reached| reached.control_plane_initialized),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
+            network: network::missing(cluster),
         }))
     }
 

@@ -54,10 +54,13 @@ fn packages_first(release: &str, bootstrap: Option<&ClusterBootstrap>) -> Option
         return Some(format!("packages of {release} come first: there is no ClusterBootstrap yet"));
     };
     let status = bootstrap.status.clone().unwrap_or_default();
-    if status.resolved_tkr.as_deref() != Some(release) {
-        return Some(format!("packages of {release} come first: they are not chosen yet"));
-    }
     let ready = condition(&status.conditions, ConditionType::PackagesReady.as_str());
+    if status.resolved_tkr.as_deref() != Some(release) {
+        // What keeps them from being chosen is told where it is told of those that are.
+        let why =
+            ready.filter(|ready| ready.status != "True").map_or("they are not chosen yet", |ready| &ready.message);
+        return Some(format!("packages of {release} come first: {why}"));
+    }
     match ready {
         Some(ready) if ready.status == "True" => None,
         Some(ready) => Some(format!("packages of {release} come first: {}", ready.message)),

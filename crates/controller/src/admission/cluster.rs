@@ -18,7 +18,7 @@ use windlass_api::kind::topology::ClusterClass;
 use windlass_api::version::KubernetesVersion;
 use windlass_api::{annotation, label};
 use windlass_plan::resolve::admit::{self, Request, admit, class_of};
-use windlass_plan::resolve::hold::{Held, HoldBy};
+use windlass_plan::resolve::hold::HoldBy;
 
 use super::choice::Unknown;
 use super::{API_VERSION, KIND};
@@ -106,7 +106,8 @@ async fn judge(
     let class = class(client, cluster, request).await?;
     let releases: Vec<TanzuKubernetesRelease> = all(client, "TanzuKubernetesReleases").await?;
     let os_images: Vec<OSImage> = all(client, "OSImages").await?;
-    let control_plane = match before.filter(|before| Held::of(before).hold.is_some()) {
+    let waits = |before: &&Cluster| admit::may_go_back(before, hold_by);
+    let control_plane = match before.filter(waits) {
         Some(before) => control_plane(client, before).await?,
         None => None,
     };

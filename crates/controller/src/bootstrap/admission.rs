@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
 use kube::core::PartialObjectMeta;
 use kube::discovery::ApiResource;
@@ -13,9 +14,11 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::packaging::Package;
-use windlass_api::kind::release::ClusterBootstrap;
+use windlass_api::kind::release::{ClusterBootstrap, TanzuKubernetesRelease};
+use windlass_api::{annotation, label};
 use windlass_plan::bootstrap::validate::{Known, refusals};
 use windlass_plan::bootstrap::{Reference, SYSTEM_NAMESPACE, references};
+use windlass_plan::resolve::copy;
 
 use crate::said::{is_not_found, said};
 
@@ -77,9 +80,13 @@ async fn judge(
     let name = asked.name_any();
     let cluster =
         clusters.get_metadata_opt(&name).await.map_err(|error| format!("read Cluster {name}: {}", said(&error)))?;
-    if cluster.is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_some()) {
+    if cluster.as_ref().is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_some()) {
         return Ok(Vec::new());
     }
+    let of_release = match &cluster {
+        Some(cluster) => of_release(client, &cluster.metadata).await?,
+        None => BTreeSet::new(),
+    };
     let packages: Api<Package> = Api::namespaced(client.clone(), SYSTEM_NAMESPACE);
     let packages = packages.list_metadata(&ListParams::default()).await;
     let packages = packages.map_err(|error| format!("list Packages: {}", said(&error)))?;
@@ -90,8 +97,22 @@ async fn judge(
             values.insert(reference);
         }
     }
-    let refused = refusals(asked, before, &Known { packages, values });
+    let refused = refusals(asked, before, &Known { packages, of_release, values });
     Ok(refused.iter().map(ToString::to_string).collect())
+}
+
+/// The packages of the release that a Cluster is asked to have: of the object, or of the copy that the Cluster has of it.
+async fn of_release(client: &Client, cluster: &ObjectMeta) -> Result<BTreeSet<String>, String> {
+    let Some(name) = cluster.labels.as_ref().and_then(|labels| labels.get(label::RELEASE.name)) else {
+        return Ok(BTreeSet::new());
+    };
+    let releases: Api<TanzuKubernetesRelease> = Api::all(client.clone());
+    let found = releases.get_opt(name).await;
+    let found = found.map_err(|error| format!("read TanzuKubernetesRelease {name}: {}", said(&error)))?;
+    let text = cluster.annotations.as_ref().and_then(|annotations| annotations.get(annotation::RELEASE_COPY.name));
+    let kept = || text.and_then(|text| copy::read(text).ok()).filter(|kept| kept.metadata.name.as_ref() == Some(name));
+    let listed = found.or_else(kept).and_then(|release| release.spec.bootstrap_packages).unwrap_or_default();
+    Ok(listed.into_iter().map(|listed| listed.name).collect())
 }
 
 async fn is_there(client: &Client, namespace: &str, reference: &Reference) -> Result<bool, String> {

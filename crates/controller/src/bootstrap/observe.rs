@@ -12,6 +12,7 @@ use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_api::annotation;
+use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::packaging::{App, Package, PackageInstall};
 use windlass_api::kind::release::{ClusterBootstrap, ClusterBootstrapTemplate, LocalReference, TanzuKubernetesRelease};
 use windlass_api::name::{ClusterSecret, PackagePart};
@@ -21,6 +22,7 @@ use windlass_plan::bootstrap::{
     listed, prerequisites, references,
 };
 use windlass_plan::release::PackageSlot;
+use windlass_plan::resolve::copy;
 use windlass_plan::step::Place;
 use windlass_runtime::runner::Ctx;
 
@@ -70,28 +72,44 @@ impl Sight {
             kapp: &self.kapp,
             kubeconfig: self.kubeconfig.as_ref(),
             workload: &self.workload,
+            moving: None,
             now,
         }
     }
 }
 
-fn unread(object: impl Into<String>) -> impl FnOnce(kube::Error) -> Error {
+pub(super) fn unread(object: impl Into<String>) -> impl FnOnce(kube::Error) -> Error {
     let object = object.into();
     move |source| Error::Read { object, source: Box::new(source) }
 }
 
 /// An object; nothing where there is none, or no such kind.
-async fn find<K: DeserializeOwned + Clone + std::fmt::Debug>(api: &Api<K>, name: &str) -> Result<Option<K>, Error> {
+pub(super) async fn find<K: DeserializeOwned + Clone + std::fmt::Debug>(
+    api: &Api<K>,
+    name: &str,
+) -> Result<Option<K>, Error> {
     match api.get_opt(name).await {
         Err(error) if is_not_found(&error) => Ok(None),
         found => found.map_err(unread(name)),
     }
 }
 
+/// The release of a cluster: the object, or where that is gone the copy that the cluster has of it.
+async fn release(
+    ctx: &Ctx<Context>,
+    cluster: &Cluster,
+    subject: &Subject,
+) -> Result<Option<TanzuKubernetesRelease>, Error> {
+    let found = find(&Api::all(ctx.access.client.clone()), subject.release.as_str()).await?;
+    let text = cluster.annotations().get(annotation::RELEASE_COPY.name);
+    let kept = || text.filter(|text| copy::is_of(Some(text), &subject.release)).and_then(|text| copy::read(text).ok());
+    Ok(found.or_else(kept))
+}
+
 /// The release of a cluster, the templates that it needs, and its `ClusterBootstrap`.
-pub(super) async fn basis(ctx: &Ctx<Context>, subject: &Subject) -> Result<Basis, Error> {
+pub(super) async fn basis(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Subject) -> Result<Basis, Error> {
     let client = &ctx.access.client;
-    let release = find(&Api::all(client.clone()), subject.release.as_str()).await?;
+    let release = release(ctx, cluster, subject).await?;
     let bootstrap = bootstrap(ctx, subject).await?;
     let mut templates = BTreeMap::new();
     let api: Api<ClusterBootstrapTemplate> = Api::namespaced(client.clone(), SYSTEM_NAMESPACE);
@@ -153,7 +171,7 @@ async fn object(
 }
 
 /// The version of a kind that values are made of: of ours it is known, of others it is asked.
-async fn api_version(client: &Client, reference: &Reference) -> Result<String, Error> {
+pub(super) async fn api_version(client: &Client, reference: &Reference) -> Result<String, Error> {
     let group = reference.api_group.as_str();
     Ok(match group {
         "" => "v1".to_owned(),

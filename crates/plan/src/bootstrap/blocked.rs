@@ -94,6 +94,18 @@ pub enum Blocked {
         /// What went wrong.
         why: String,
     },
+    /// What was decided could not be written.
+    NotWritten {
+        /// What it was for.
+        what: String,
+        /// What the API said.
+        why: String,
+    },
+    /// The cluster is held, and somebody has not let go of it yet.
+    PauseAwaited {
+        /// What of.
+        object: String,
+    },
     /// Somebody holds a package.
     PackageHeld {
         /// The package.
@@ -129,6 +141,8 @@ impl Blocked {
             Self::WorkloadUnreachable { .. } => "WorkloadUnreachable",
             Self::PackageNotReady { .. } => "PackageNotReady",
             Self::PackageFailed { .. } => "PackageFailed",
+            Self::NotWritten { .. } => "NotWritten",
+            Self::PauseAwaited { .. } => "PauseAwaited",
             Self::PackageHeld { .. } => "PackageHeld",
             Self::HeldForAnother { .. } => "HeldForAnother",
         }
@@ -169,6 +183,11 @@ impl Blocked {
             }
             Self::PackageFailed { install, .. } => {
                 format!("repair what it says; PackageInstall {install} is tried again by itself")
+            }
+            Self::NotWritten { .. } => "repair what it says; it is tried again by itself".to_owned(),
+            Self::PauseAwaited { .. } => {
+                "wait; if it lasts, look at the controllers of Cluster API: each says Paused on what it looks after"
+                    .to_owned()
             }
             Self::PackageHeld { install, .. } => format!("let PackageInstall {install} go on"),
             Self::HeldForAnother { release, .. } => format!(
@@ -221,6 +240,10 @@ impl fmt::Display for Blocked {
             Self::WorkloadUnreachable { why } => write!(f, "the workload cluster does not answer: {why}"),
             Self::PackageNotReady { package, why, .. } => write!(f, "the package {package} is not ready: {why}"),
             Self::PackageFailed { package, why, .. } => write!(f, "the package {package} has failed: {why}"),
+            Self::NotWritten { what, why } => write!(f, "it could not be written that {what}: {why}"),
+            Self::PauseAwaited { object } => {
+                write!(f, "{object} has not said yet that it is paused, and packages are touched when all is quiet")
+            }
             Self::PackageHeld { package, by, .. } => write!(f, "the package {package} is held: {by}"),
             Self::HeldForAnother { held_for, release } => {
                 write!(f, "the cluster is held for {held_for}, and asked to have {release}")

@@ -19,12 +19,11 @@ use windlass_api::name::{ClusterSecret, NamespacedName, ObjectName, PackageName,
 use super::clone::{self, with_owner};
 use super::condition::{self, Gate, Told};
 use super::gate::{Judged, PATIENCE, packages_first};
+use super::hold::release;
 use super::management::management_first;
 use super::step::{Object, Step, Write};
 use super::values::{self, FILE, Found, FoundValues};
-use super::{
-    Blocked, FINALIZER, Installed, Installs, Listed, Pause, SYSTEM_NAMESPACE, Subject, install, listed, settle,
-};
+use super::{Blocked, FINALIZER, Installed, Installs, Listed, SYSTEM_NAMESPACE, Subject, install, listed, settle};
 use crate::release::PackageSlot;
 use crate::render;
 use crate::step::{Place, Revision};
@@ -50,6 +49,8 @@ pub struct Bringing<'a> {
     pub kubeconfig: Option<&'a Value>,
     /// The workload cluster.
     pub workload: &'a Workload,
+    /// What somebody has not let go of yet, of a cluster that is held.
+    pub moving: Option<&'a str>,
     /// The time.
     pub now: Timestamp,
 }
@@ -108,8 +109,13 @@ pub fn bring(seen: &Bringing<'_>) -> Brought {
     };
     let packages: Vec<Listed> = packages.into_iter().filter(is_managed).collect();
     let mut steps = seen.ownership(&packages);
-    let mut others = BTreeMap::new();
-    let stopped = seen.write(&packages, &mut steps, &mut others).err();
+    let (own, mut others) = (steps.len(), BTreeMap::new());
+    let mut stopped = seen.write(&packages, &mut steps, &mut others).err();
+    // No package is touched while what was begun before the hold may still go on.
+    if let Some(object) = seen.moving.filter(|_| steps.len() > own) {
+        steps.truncate(own);
+        stopped = Some(Blocked::PauseAwaited { object: object.to_owned() });
+    }
     let blocked = stopped
         .or_else(|| packages_first(packages.iter().map(|listed| seen.judged(listed))))
         .or_else(|| management_first(seen.cluster, seen.workload));
@@ -207,8 +213,9 @@ impl<'b> Bringing<'b> {
                 Some(name)
             }
         };
-        let wanted = install::of_kapp(self.cluster, listed, secret.as_deref());
-        if !install::is_as_wanted(&wanted, self.kapp.install.as_ref()) {
+        let live = self.kapp.install.as_ref();
+        let wanted = install::of_kapp(self.cluster, listed, secret.as_deref(), live);
+        if !install::is_as_wanted(&wanted, live) {
             let why = format!("{} installs all other packages of {}", listed.version(), self.cluster.name);
             steps.push(Step::new(Place::Management, Write::Apply { object: wanted }, why));
         }
@@ -268,9 +275,10 @@ impl<'b> Bringing<'b> {
                 true
             }
         };
-        let wanted = install::of_package(self.cluster, listed, has_values.then_some(secret.as_str()));
         let live = installs.get(listed.child(&self.cluster.name, PackagePart::Install).as_str());
-        if !install::is_as_wanted(&wanted, live.and_then(|live| live.install.as_ref())) {
+        let live = live.and_then(|live| live.install.as_ref());
+        let wanted = install::of_package(self.cluster, listed, has_values.then_some(secret.as_str()), live);
+        if !install::is_as_wanted(&wanted, live) {
             let why = format!("{} is to be at {version}", listed.short());
             steps.push(Step::new(Place::Workload, Write::Apply { object: wanted }, why));
         }
@@ -323,6 +331,13 @@ impl<'b> Bringing<'b> {
     /// were added to it are gone.
     fn ownership(&self, packages: &[Listed]) -> Vec<Step> {
         let mut steps = Vec::new();
+        if !self.cluster.network.is_empty() {
+            let patch = json!({"metadata": {"annotations": self.cluster.network}});
+            let (object, expect) = (self.cluster.object(), self.cluster.revision.clone());
+            let why = "the values of its packages are made of them";
+            // What else is written to the Cluster comes with the next look.
+            return vec![Step::new(Place::Management, Write::Patch { object, patch, expect }, why)];
+        }
         let owner = json!({
             "apiVersion": "run.tanzu.vmware.com/v1alpha3", "kind": "ClusterBootstrap",
             "name": self.bootstrap.metadata.name, "uid": self.bootstrap.metadata.uid,
@@ -406,7 +421,9 @@ impl<'b> Bringing<'b> {
         let awaits_workload =
             blocked.is_some() || packages.iter().any(|listed| self.judged(listed).complaint().is_some());
         if steps.is_empty() && blocked.is_none() {
-            steps.extend(self.release());
+            let held_for = self.cluster.held_for.as_deref().unwrap_or_default();
+            let why = format!("the packages of {held_for} are in: the machines may follow");
+            steps.extend(release(self.cluster, why));
         }
         let status = ClusterBootstrapStatus { resolved_tkr: resolved, conditions };
         Brought { steps, status, blocked, stalled, awaits_workload }
@@ -433,23 +450,6 @@ impl<'b> Bringing<'b> {
         let release = self.cluster.release.to_string();
         Some(Blocked::HeldForAnother { held_for: held_for.to_owned(), release })
     }
-
-    /// Ends our hold on the cluster.
-    fn release(&self) -> Option<Step> {
-        let_go(self.cluster, |held_for| format!("the packages of {held_for} are in: the machines may follow"))
-    }
-}
-
-/// Ends our hold on a cluster; a pause of somebody else stays.
-pub(super) fn let_go(cluster: &Subject, why: impl FnOnce(&str) -> String) -> Option<Step> {
-    let held_for = cluster.held_for.as_deref()?;
-    let marks = json!({(annotation::HELD_FOR_RELEASE.name): null, (annotation::KEEP_PAUSED.name): null});
-    let mut patch = json!({"metadata": {"annotations": marks}});
-    if cluster.pause == Pause::Set {
-        patch["spec"] = json!({"paused": false});
-    }
-    let expect = cluster.revision.clone();
-    Some(Step::new(Place::Management, Write::Patch { object: cluster.object(), patch, expect }, why(held_for)))
 }
 
 /// The conditions of a `ClusterBootstrap` while it cannot be settled.

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use windlass_api::annotation;
 use windlass_api::kind::packaging::PackageInstall;
 use windlass_api::name::{ClusterSecret, PackagePart};
+use windlass_api::version::KubernetesVersion;
 
 use super::{Listed, SYSTEM_NAMESPACE, Subject};
 use crate::render;
@@ -63,8 +64,13 @@ pub(super) fn values(cluster: &Subject, listed: &Listed, namespace: &str) -> Val
 
 /// The `PackageInstall` of kapp-controller: in the cluster's namespace of the management cluster, for the workload cluster. What
 /// it installed stays when it goes: the cluster goes with it.
-pub(super) fn of_kapp(cluster: &Subject, listed: &Listed, secret: Option<&str>) -> Value {
-    let mut install = install(cluster, listed, cluster.namespace.as_str(), secret);
+pub(super) fn of_kapp(
+    cluster: &Subject,
+    listed: &Listed,
+    secret: Option<&str>,
+    live: Option<&PackageInstall>,
+) -> Value {
+    let mut install = install(cluster, listed, cluster.namespace.as_str(), secret, live);
     let kubeconfig = ClusterSecret::Kubeconfig.object_name(&cluster.name);
     install["spec"]["cluster"] = json!({"kubeconfigSecretRef": {"name": kubeconfig.as_str(), "key": "value"}});
     install["spec"]["noopDelete"] = true.into();
@@ -81,13 +87,32 @@ pub(super) fn owners(cluster: &Subject) -> Value {
 }
 
 /// The `PackageInstall` of any other package, in the workload cluster.
-pub(super) fn of_package(cluster: &Subject, listed: &Listed, secret: Option<&str>) -> Value {
-    let mut install = install(cluster, listed, SYSTEM_NAMESPACE, secret);
+pub(super) fn of_package(
+    cluster: &Subject,
+    listed: &Listed,
+    secret: Option<&str>,
+    live: Option<&PackageInstall>,
+) -> Value {
+    let mut install = install(cluster, listed, SYSTEM_NAMESPACE, secret, live);
     install["spec"]["serviceAccountName"] = ACCOUNT.into();
     install
 }
 
-fn install(cluster: &Subject, listed: &Listed, namespace: &str, secret: Option<&str>) -> Value {
+/// Whether a newer version was tried before: a cluster goes back to the release before. kapp-controller wants to be told that this
+/// is meant.
+fn goes_back(listed: &Listed, live: Option<&PackageInstall>) -> bool {
+    let tried = live.and_then(|live| live.status.as_ref()?.last_attempted_version.as_ref());
+    let tried = tried.and_then(|tried| format!("v{tried}").parse::<KubernetesVersion>().ok());
+    tried.is_some_and(|tried| tried > listed.package.version)
+}
+
+fn install(
+    cluster: &Subject,
+    listed: &Listed,
+    namespace: &str,
+    secret: Option<&str>,
+    live: Option<&PackageInstall>,
+) -> Value {
     let mut install = json!({
         "apiVersion": "packaging.carvel.dev/v1alpha1", "kind": "PackageInstall",
         "metadata": {
@@ -105,6 +130,9 @@ fn install(cluster: &Subject, listed: &Listed, namespace: &str, secret: Option<&
             },
         },
     });
+    if goes_back(listed, live) {
+        install["metadata"]["annotations"][annotation::DOWNGRADABLE.name] = "".into();
+    }
     if let Some(secret) = secret {
         install["spec"]["values"] = json!([{"secretRef": {"name": secret}}]);
     }

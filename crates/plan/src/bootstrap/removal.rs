@@ -12,7 +12,8 @@ use windlass_api::kind::packaging::{PackageInstall, is_true};
 use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::name::{ClusterSecret, PackagePart};
 
-use super::bring::{Workload, let_go};
+use super::bring::Workload;
+use super::hold::release;
 use super::step::{Object, Step, Write};
 use super::{FINALIZER, SYSTEM_NAMESPACE, Subject, clone, listed, settle};
 use crate::step::{Place, Revision};
@@ -48,8 +49,8 @@ pub struct Left {
 
 /// One step towards the end.
 pub fn leave(seen: &Leaving<'_>) -> Left {
-    // Cluster API does not touch what is paused, not even to take it away.
-    if let Some(step) = let_go(seen.cluster, |_| "it is to go: its machines need not wait for packages".to_owned()) {
+    // Cluster API lets nothing go that is paused, and nobody waits for packages any more.
+    if let Some(step) = release(seen.cluster, "the cluster is to go") {
         return Left { steps: vec![step], waits_for: None };
     }
     let expired = seen.now.duration_since(seen.since) >= DELETE_TIMEOUT;

@@ -31,6 +31,8 @@ impl std::fmt::Display for Refused {
 pub struct Known {
     /// The names of Packages in the system namespace.
     pub packages: BTreeSet<String>,
+    /// The names of those that the release has which the cluster is asked to have.
+    pub of_release: BTreeSet<String>,
     /// Secrets and objects in its own namespace, of those that it refers to.
     pub values: BTreeSet<Reference>,
 }
@@ -79,7 +81,7 @@ pub fn refusals(asked: &ClusterBootstrap, before: Option<&ClusterBootstrap>, kno
             refused.push(Refused { field, why });
         }
     }
-    refused.extend(before.into_iter().flat_map(|before| changes(asked, before)));
+    refused.extend(before.into_iter().flat_map(|before| changes(asked, before, known)));
     refused
 }
 
@@ -116,7 +118,7 @@ fn category_refusal(field: &str, package: &BootstrapPackage) -> Option<Refused> 
 }
 
 /// What is wrong with the way that it changes.
-fn changes(asked: &ClusterBootstrap, before: &ClusterBootstrap) -> Vec<Refused> {
+fn changes(asked: &ClusterBootstrap, before: &ClusterBootstrap, known: &Known) -> Vec<Refused> {
     let [asked, before] = [asked, before].map(|bootstrap| slots(&bootstrap.spec.packages));
     let mut refused = Vec::new();
     for (slot, was) in before {
@@ -133,12 +135,14 @@ fn changes(asked: &ClusterBootstrap, before: &ClusterBootstrap) -> Vec<Refused> 
             }
             continue;
         };
-        refused.extend(package_change(&now.field(), is, was));
+        // A cluster that is asked to have the release before again gets the versions of that.
+        let goes_back = known.of_release.contains(&is.ref_name);
+        refused.extend(package_change(&now.field(), is, was, goes_back));
     }
     refused
 }
 
-fn package_change(field: &str, is: &BootstrapPackage, was: &BootstrapPackage) -> Vec<Refused> {
+fn package_change(field: &str, is: &BootstrapPackage, was: &BootstrapPackage, goes_back: bool) -> Vec<Refused> {
     let mut refused = Vec::new();
     // A name that only begins is being filled in.
     let names = (was.ref_name.parse::<PackageName>(), is.ref_name.parse::<PackageName>());
@@ -148,7 +152,7 @@ fn package_change(field: &str, is: &BootstrapPackage, was: &BootstrapPackage) ->
             let why =
                 format!("cannot be made {}: a cluster keeps {} for as long as it lives", is.ref_name, was.ref_name);
             refused.push(Refused { field, why });
-        } else if is.version < was.version {
+        } else if is.version < was.version && !goes_back {
             let why = format!(
                 "package downgrade is not allowed, original version: {}, updated version {}",
                 was.version.bare(),

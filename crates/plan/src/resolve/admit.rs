@@ -113,6 +113,12 @@ pub fn class_of(cluster: &Cluster) -> Option<(String, String)> {
     Some((namespace.unwrap_or_default(), reference.name.clone()))
 }
 
+/// Whether machines of a cluster may still wait for packages: then it goes from what its control plane has, and not from what it
+/// was asked to have. Where Cluster API asks before it goes on, nothing on the cluster says that it waits.
+pub fn may_go_back(before: &Cluster, hold_by: HoldBy) -> bool {
+    hold_by == HoldBy::Hooks || Held::of(before).hold.is_some()
+}
+
 /// Judges a cluster.
 pub fn admit(request: &Request<'_>) -> Result<Admitted, Refused> {
     let mut asked = Held::of(request.cluster);
@@ -194,7 +200,8 @@ fn resolved(request: &Request<'_>) -> Result<Option<Resolved>, Refused> {
 fn start(request: &Request<'_>, asked: &Asked) -> Option<KubernetesVersion> {
     let before = request.before?;
     let recorded = &asked.control_plane.recorded;
-    let held = Held::of(before).hold.and(request.control_plane).and_then(|version| recorded.at(version));
+    let control_plane = request.control_plane.filter(|_| may_go_back(before, request.hold_by));
+    let held = control_plane.and_then(|version| recorded.at(version));
     let release = held.map(|entry| entry.release.clone()).or_else(|| release_of(before));
     release?.version().ok()
 }

@@ -132,7 +132,7 @@ impl Told {
                  machines when they are in"
             ),
             Self::Held { release, keep: true } => format!(
-                "spec.paused: was set and stays set: the packages of {release} come in now, and its machines when somebody \
+                "spec.paused: set, and stays set when the packages of {release} are in: its machines come when somebody \
                  sets it to false"
             ),
             Self::StillHeld { release } => format!(

@@ -1,6 +1,12 @@
 //! A cluster of a class gets the packages of its release, and on a change of release they come before its machines.
 
-use std::sync::OnceLock;
+mod crashes;
+mod faults;
+mod people;
+mod table;
+mod witness;
+
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -126,10 +132,42 @@ async fn ready(world: &World) {
 }
 
 fn play<F: Future<Output = ()>>(by: HoldBy, start: &World, from: Timestamp, script: impl FnOnce(World) -> F) -> World {
-    let (world, _) = played_with(start, from, (Scenario::default(), Defaults::default(), Some(by)), script);
+    play_with(Scenario::default(), by, start, from, script)
+}
+
+/// The same, and something goes wrong. Whatever does: packages come in order, and before machines.
+fn play_with<F: Future<Output = ()>>(
+    faults: Scenario,
+    by: HoldBy,
+    start: &World,
+    from: Timestamp,
+    script: impl FnOnce(World) -> F,
+) -> World {
+    let (world, complaints) = witnessed(faults, by, start, from, script);
+    assert!(complaints.is_empty(), "{complaints:#?}");
+    world
+}
+
+/// The same, and what was seen that must not be.
+fn witnessed<F: Future<Output = ()>>(
+    faults: Scenario,
+    by: HoldBy,
+    start: &World,
+    from: Timestamp,
+    script: impl FnOnce(World) -> F,
+) -> (World, Vec<String>) {
+    let complaints = Arc::default();
+    let seen = Arc::clone(&complaints);
+    let (world, _) = played_with(start, from, (faults, Defaults::default(), Some(by)), |world| async move {
+        tokio::select! {
+            biased;
+            () = witness::watch(&world, &seen) => {}
+            () = script(world.clone()) => {}
+        }
+    });
     let violations = world.recorder().violations();
     assert!(violations.is_empty(), "{violations:#?}");
-    world
+    (world, witness::complaints(&complaints))
 }
 
 /// A cluster of the old release, with its packages. Made once.

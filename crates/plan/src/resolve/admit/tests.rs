@@ -201,6 +201,19 @@ fn a_held_cluster_can_be_asked_for_another_release_and_goes_from_what_its_machin
 }
 
 #[test]
+fn where_cluster_api_asks_a_cluster_whose_machines_wait_can_go_back_and_is_not_held() {
+    let mut stage = Stage { hold_by: HoldBy::Hooks, ..Stage::new() };
+    let running = stage.running();
+    let asked = stage.admitted(&with(&running, |object| set_label(object, NEW)), Some(&running));
+    stage.control_plane = Some("v1.24.9+vmware.1".parse().unwrap());
+    let back = stage.admitted(&with(&asked, |object| set_label(object, OLD)), Some(&asked));
+    assert_eq!(told(&back), format!("{OLD} at v1.24.9+vmware.1"));
+    stage.control_plane = Some("v1.25.7+vmware.2".parse().unwrap());
+    let refused = stage.admit(&with(&asked, |object| set_label(object, OLD)), Some(&asked)).unwrap_err();
+    assert!(refused.contains("is older than v1.25.7+vmware.2-tkg.1"), "{refused}");
+}
+
+#[test]
 fn a_release_that_is_gone_or_not_offered_any_more_stays_with_its_cluster() {
     let mut stage = Stage::new();
     let running = stage.running();

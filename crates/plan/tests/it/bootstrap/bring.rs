@@ -38,6 +38,7 @@ struct Place {
     digests: BTreeMap<String, String>,
     kapp: Installed,
     workload: Workload,
+    moving: Option<&'static str>,
     now: Timestamp,
 }
 
@@ -78,6 +79,7 @@ fn place() -> Place {
         digests: BTreeMap::new(),
         kapp: Installed::default(),
         workload: Workload::WithoutKinds,
+        moving: None,
         now: "2026-01-01T00:00:00Z".parse().unwrap(),
     }
 }
@@ -94,6 +96,7 @@ impl Place {
             kapp: &self.kapp,
             kubeconfig: None,
             workload: &self.workload,
+            moving: self.moving,
             now: self.now,
         })
     }
@@ -377,6 +380,39 @@ fn what_a_core_package_lacks_keeps_those_after_it_from_being_written() {
     check_stops(|place| place.workload = Workload::Unreachable { why: "no".to_owned() }, "WorkloadUnreachable", 0);
     check_stops(|place| place.cluster.provisioned = false, "NoWorkloadApi", 0);
     check_stops(|place| place.bootstrap = bootstrap("cni: {refName: antrea}", |_| {}), "Unreadable", 0);
+}
+
+#[test]
+fn no_package_is_touched_while_somebody_has_not_let_go_of_a_cluster_that_is_held() {
+    let mut place = place();
+    place.moving = Some("MachineDeployment dev/wl-a");
+    let waits = place.told();
+    assert_eq!((told(&waits.steps), reason(&waits)), (vec![], "PauseAwaited"));
+    let why = "MachineDeployment dev/wl-a has not said yet that it is paused";
+    assert!(waits.blocked.unwrap().to_string().starts_with(why));
+    // What is in stays in, and the hold ends: there is nothing left that would have to be quiet.
+    let mut place = brought();
+    place.moving = Some("MachineDeployment dev/wl-a");
+    assert_eq!(reason(&place.look()), "");
+}
+
+#[test]
+fn a_cluster_says_what_its_topology_says_of_its_network_before_anything_else_is_written_to_it() {
+    let mut place = brought();
+    place.cluster.network = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+    place.cluster.finalizers.clear();
+    assert_eq!(told(&place.look().steps), [r#"Cluster dev/wl {"metadata":{"annotations":{"a":"b"}}}"#]);
+}
+
+#[test]
+fn a_package_that_goes_back_with_its_release_is_told_that_this_is_meant() {
+    let mut place = brought();
+    let Workload::Reachable { installs, .. } = &mut place.workload else { panic!() };
+    let antrea = installs.get_mut("wl-antrea").unwrap().install.as_mut().unwrap();
+    antrea.status.as_mut().unwrap().last_attempted_version = Some("1.10.0".to_owned());
+    let steps = place.look().steps;
+    let [Step { write: Write::Apply { object }, .. }] = steps.as_slice() else { panic!("{steps:?}") };
+    assert_eq!(object["metadata"]["annotations"]["packaging.carvel.dev/downgradable"], "");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn known() -> Known {
         name: "mine".to_owned(),
     };
     let values = [Reference::secret("own"), provider].into();
-    Known { packages: packages.map(str::to_owned).into(), values }
+    Known { packages: packages.map(str::to_owned).into(), values, ..Known::default() }
 }
 
 /// What is said about one that is made so.
@@ -149,4 +149,16 @@ fn nobody_gives_values_to_a_management_package() {
                    values; leave valuesFrom out";
     check(&listed(", valuesFrom: {secretRef: own}"), &[refused]);
     check(&listed(", valuesFrom: {inline: {a: 1}}"), &[refused]);
+}
+
+#[test]
+fn a_cluster_that_is_asked_to_have_the_release_before_again_gets_its_versions() {
+    let newer = with("antrea.tanzu.vmware.com.1.7.2", "antrea.tanzu.vmware.com.1.9.0");
+    let [asked, before] = [GOOD, &newer].map(|packages| bootstrap(packages, |_| {}));
+    let told = |of_release: &[&str]| {
+        let of_release = of_release.iter().map(|&name| name.to_owned()).collect();
+        refusals(&asked, Some(&before), &Known { of_release, ..known() }).len()
+    };
+    assert_eq!(told(&["antrea.tanzu.vmware.com.1.9.0"]), 1, "not by hand");
+    assert_eq!(told(&["antrea.tanzu.vmware.com.1.7.2"]), 0, "with its release");
 }

@@ -1,0 +1,129 @@
+//! What people do while packages come first: they change their minds, and pause.
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use windlass_api::kind::release::{ClusterBootstrapTemplate, TanzuKubernetesRelease};
+
+use super::*;
+
+const OLD_KUBERNETES: &str = "v1.24.9+vmware.1";
+/// A release of the same Kubernetes as the new one, of another build.
+const NEWER: &str = "v1.25.7---vmware.2-tkg.2";
+
+/// Adds a release of the same packages.
+async fn another_release(world: &World) {
+    let more: ConfigMap = serde_json::from_value(json!({
+        "metadata": {"name": "more", "labels": {"run.tanzu.vmware.com/additional-compatible-tkrs": ""}},
+        "data": {"tkrVersions": "- v1.25.7+vmware.2-tkg.2\n"},
+    }))
+    .unwrap();
+    let configs: Api<ConfigMap> = Api::namespaced(world.client(), "tkg-system");
+    configs.create(&PostParams::default(), &more).await.unwrap();
+    let templates: Api<ClusterBootstrapTemplate> = Api::namespaced(world.client(), "tkg-system");
+    let template = ClusterBootstrapTemplate::new(NEWER, templates.get(NEW).await.unwrap().spec);
+    templates.create(&PostParams::default(), &template).await.unwrap();
+    let releases: Api<TanzuKubernetesRelease> = Api::all(world.client());
+    let mut release = TanzuKubernetesRelease::new(NEWER, releases.get(NEW).await.unwrap().spec);
+    "v1.25.7+vmware.2-tkg.2".clone_into(&mut release.spec.version);
+    releases.create(&PostParams::default(), &release).await.unwrap();
+    seconds(30).await;
+}
+
+/// Asks for a release by its label. Cluster API would refuse to lower the version, unless it is told not to.
+async fn ask(world: &World, release: &str) -> Cluster {
+    let annotations = json!({"unsafe.topology.cluster.x-k8s.io/disable-update-version-check": ""});
+    let labels = json!({"run.tanzu.vmware.com/tkr": release});
+    change(world, json!({"metadata": {"labels": labels, "annotations": annotations}})).await
+}
+
+async fn resolved(world: &World) -> Option<String> {
+    bootstrap(world).await.and_then(|it| it.status?.resolved_tkr)
+}
+
+async fn first_new_machine(world: &World) {
+    for _ in 0..720 {
+        if machines(world, NEW_KUBERNETES).await > 0 {
+            return;
+        }
+        seconds(5).await;
+    }
+    panic!("no machine followed: {:#?} {}", told(world, "PackagesReady").await, waits(world).await);
+}
+
+#[test]
+fn of_two_changes_of_release_in_quick_succession_the_second_counts() {
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            another_release(&world).await;
+            ask(&world, NEW).await;
+            seconds(5).await;
+            let held = ask(&world, NEWER).await;
+            let held_for = held.annotations().get("tkg.tanzu.vmware.com/paused").map(String::as_str);
+            assert_eq!(held_for, (by == HoldBy::Pause).then_some(NEWER));
+            first_new_machine(&world).await;
+            assert_eq!(resolved(&world).await.as_deref(), Some(NEWER));
+            assert!(!found(&world).await.annotations().contains_key("tkg.tanzu.vmware.com/paused"));
+        });
+    }
+}
+
+#[test]
+fn a_change_that_is_given_up_before_the_first_machine_takes_the_packages_back() {
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            // The network comes in, and what connects volumes does not: no machine follows.
+            let installs: Api<PackageInstall> = Api::namespaced(inside(&world), "tkg-system");
+            let hold = |paused: bool| Patch::Merge(json!({"spec": {"paused": paused}}));
+            installs.patch("wl-vsphere-csi", &PatchParams::default(), &hold(true)).await.unwrap();
+            ask(&world, NEW).await;
+            seconds(300).await;
+            assert_eq!(package(&world, "antrea").await, "1.9.0+vmware.2-tkg.1-advanced ReconcileSucceeded");
+            installs.patch("wl-vsphere-csi", &PatchParams::default(), &hold(false)).await.unwrap();
+            ask(&world, OLD).await;
+            seconds(900).await;
+            assert_eq!(resolved(&world).await.as_deref(), Some(OLD), "{:#?}", told(&world, "PackagesReady").await);
+            let [ready, _, message] = told(&world, "PackagesReady").await;
+            assert_eq!(ready, "True", "{message}");
+            assert_eq!(package(&world, "antrea").await, "1.7.2+vmware.1-tkg.1-advanced ReconcileSucceeded");
+            assert_eq!(package(&world, "kapp-controller").await, "0.41.5+vmware.1-tkg.1 ReconcileSucceeded");
+            let cluster = found(&world).await;
+            assert!(!cluster.annotations().contains_key("tkg.tanzu.vmware.com/paused"));
+            assert!(!cluster.spec.paused.unwrap_or_default());
+            assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
+            assert_eq!(machines(&world, OLD_KUBERNETES).await, 2);
+        });
+    }
+}
+
+#[test]
+fn whoever_pauses_a_cluster_that_is_held_or_was_finds_it_paused() {
+    play(HoldBy::Pause, created(), start::later(), |world| async move {
+        upgrade(&world).await;
+        seconds(5).await;
+        change(&world, json!({"metadata": {"annotations": {"windlass.dev/keep-paused": ""}}})).await;
+        seconds(1200).await;
+        assert_eq!(told(&world, "PackagesReady").await[0], "True");
+        let cluster = found(&world).await;
+        assert_eq!(cluster.spec.paused, Some(true));
+        assert!(!cluster.annotations().contains_key("tkg.tanzu.vmware.com/paused"));
+        assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
+
+        // Afterwards, and when machines have begun to come: it is not ours to end.
+        change(&world, json!({"spec": {"paused": false}})).await;
+        first_new_machine(&world).await;
+        change(&world, json!({"spec": {"paused": true}})).await;
+        seconds(1800).await;
+        assert_eq!(found(&world).await.spec.paused, Some(true));
+        assert_eq!(machines(&world, OLD_KUBERNETES).await, 2, "the old ones stay until somebody goes on");
+    });
+    play(HoldBy::Hooks, created(), start::later(), |world| async move {
+        upgrade(&world).await;
+        seconds(5).await;
+        change(&world, json!({"spec": {"paused": true}})).await;
+        seconds(1200).await;
+        assert_eq!(told(&world, "PackagesReady").await[0], "True", "packages come in all the same");
+        assert_eq!(found(&world).await.spec.paused, Some(true));
+        assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
+        change(&world, json!({"spec": {"paused": false}})).await;
+        first_new_machine(&world).await;
+    });
+}
