@@ -88,6 +88,7 @@ topics![
     hops["--speed", "600"],
     label,
     nodes,
+    packages_first["--speed", "600"],
     patch,
     refusals,
     rehearse["--speed", "600", "--scenario", DEAD_MEMBER],
