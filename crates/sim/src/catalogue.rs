@@ -37,6 +37,15 @@ static OF_RELEASES: LazyLock<Option<Vec<DynamicObject>>> = LazyLock::new(|| read
 static PACKAGES: LazyLock<Vec<Package>> = LazyLock::new(of_kind);
 static TANZU_RELEASES: LazyLock<Vec<TanzuKubernetesRelease>> = LazyLock::new(of_kind);
 
+/// Has a cluster know the kinds that packages are brought in by.
+pub(crate) async fn furnish_packages(client: &Client) -> Result<(), Error> {
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    for definition in definition::of_packages() {
+        create(&definitions, &definition).await?;
+    }
+    Ok(())
+}
+
 /// Puts everything into a management cluster that has nothing yet.
 pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());

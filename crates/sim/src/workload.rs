@@ -19,6 +19,7 @@ mod kubelet;
 mod life;
 mod lifecycle;
 mod node;
+mod package_kinds;
 mod pod;
 pub mod record;
 mod removed_kinds;

@@ -3,6 +3,7 @@
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 use windlass_api::label;
+use windlass_plan::resolve::compatibility::METADATA;
 
 /// What a snapshot without a kind is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +15,22 @@ pub(super) enum Need {
     /// As much: many clusters do not have the kind. That it may not be read is a gap.
     Sometimes,
 }
+
+/// Which objects of a kind are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Chosen {
+    All,
+    /// Those with this label.
+    Labelled(&'static str),
+    /// Those of this name.
+    Named(&'static str),
+}
+
+const CONFIG_MAPS: [Chosen; 3] = [
+    Chosen::Labelled(label::KEPT_RELEASE.name),
+    Chosen::Labelled(label::ADDITIONAL_COMPATIBLE_RELEASES.name),
+    Chosen::Named(METADATA),
+];
 
 /// What becomes of the objects of a kind in a World.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +80,7 @@ const TANZU: &str = "run.tanzu.vmware.com";
 const MACHINES: &str = "vmoperator.vmware.com";
 const ADDRESSES: &str = "ipam.cluster.x-k8s.io";
 const ADMISSION: &str = "admissionregistration.k8s.io";
+const PACKAGING: &str = "packaging.carvel.dev";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Those without which there is nothing to rehearse come first: whoever may read nothing hears of it at once.
@@ -93,8 +111,8 @@ const MANAGEMENT: &[Row] = &[
     sometimes([TANZU, "v1alpha3", "KappControllerConfig", "kappcontrollerconfigs"]),
     sometimes(["data.packaging.carvel.dev", "v1alpha1", "Package", "packages"]),
     sometimes(["data.packaging.carvel.dev", "v1alpha1", "PackageMetadata", "packagemetadatas"]),
-    sometimes(["packaging.carvel.dev", "v1alpha1", "PackageInstall", "packageinstalls"]),
-    sometimes(["packaging.carvel.dev", "v1alpha1", "PackageRepository", "packagerepositories"]),
+    sometimes([PACKAGING, "v1alpha1", "PackageInstall", "packageinstalls"]),
+    sometimes([PACKAGING, "v1alpha1", "PackageRepository", "packagerepositories"]),
     sometimes(["kappctrl.k14s.io", "v1alpha1", "App", "apps"]),
     sometimes(["cni.tanzu.vmware.com", "v1alpha1", "AntreaConfig", "antreaconfigs"]),
     sometimes(["cni.tanzu.vmware.com", "v1alpha1", "CalicoConfig", "calicoconfigs"]),
@@ -148,6 +166,12 @@ const WORKLOAD: &[Row] = &[
     usually(["storage.k8s.io", "v1", "StorageClass", "storageclasses"]),
     usually(["storage.k8s.io", "v1", "CSIDriver", "csidrivers"]),
     usually(["storage.k8s.io", "v1", "VolumeAttachment", "volumeattachments"]),
+    // Clusters of a class have their packages from these.
+    sometimes(["data.packaging.carvel.dev", "v1alpha1", "Package", "packages"]),
+    sometimes(["data.packaging.carvel.dev", "v1alpha1", "PackageMetadata", "packagemetadatas"]),
+    sometimes([PACKAGING, "v1alpha1", "PackageInstall", "packageinstalls"]),
+    sometimes([PACKAGING, "v1alpha1", "PackageRepository", "packagerepositories"]),
+    sometimes(["kappctrl.k14s.io", "v1alpha1", "App", "apps"]),
     // Clusters of other versions have none.
     sometimes(["policy", "v1beta1", "PodSecurityPolicy", "podsecuritypolicies"]),
     // What else loses a version some day, in a version that every cluster has before.
@@ -176,9 +200,10 @@ impl Row {
         if self.group.is_empty() { self.plural.to_owned() } else { format!("{}.{}", self.plural, self.group) }
     }
 
-    /// Which objects are read. Of `ConfigMaps` there are many on the management side that are nobody's here.
-    pub(super) fn management_selector(&self) -> Option<&'static str> {
-        (self.kind == "ConfigMap").then_some(label::KEPT_RELEASE.name)
+    /// Which objects are read. Of `ConfigMaps` there are many on the management side that are nobody's here: those count that keep a
+    /// release, or say which releases can be used.
+    pub(super) fn chosen(&self) -> &'static [Chosen] {
+        if self.kind == "ConfigMap" { &CONFIG_MAPS } else { &[Chosen::All] }
     }
 
     fn is_restored(&self, api_version: &str, kind: &str) -> bool {
@@ -200,6 +225,12 @@ pub(super) fn restored_management() -> impl Iterator<Item = &'static Row> {
 /// The kinds of a workload cluster.
 pub(super) fn workload() -> &'static [Row] {
     WORKLOAD
+}
+
+/// Whether an object is of those that packages are brought in by.
+pub(super) fn is_of_packages(object: &Value) -> bool {
+    let group = object["apiVersion"].as_str().and_then(|version| version.split_once('/')).map(|(group, _)| group);
+    matches!(group, Some(PACKAGING | "data.packaging.carvel.dev" | "kappctrl.k14s.io"))
 }
 
 /// Whether an object is only kept: no World has its kind, or none may act on it.

@@ -40,6 +40,9 @@ impl Snapshot {
             if snapshot.objects.iter().any(|object| object["kind"] == "PodSecurityPolicy") {
                 workload.serve_security_policies();
             }
+            if snapshot.objects.iter().any(kinds::is_of_packages) {
+                workload.serve_packages().await.map_err(RestoreError::World)?;
+            }
             let mut objects = snapshot.objects.clone();
             revision::align(&mut objects);
             put_all(workload.server(), kinds::workload(), &objects);

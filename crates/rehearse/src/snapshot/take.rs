@@ -14,8 +14,8 @@ use windlass_plan::inventory;
 use windlass_sim::workload::Alarm;
 use windlass_sim::world::World;
 
-use super::kinds::{self, Need, Row};
-use super::{EtcdMember, Gap, Snapshot, WorkloadSnapshot, sort};
+use super::kinds::{self, Chosen, Need, Row};
+use super::{EtcdMember, Gap, Snapshot, WorkloadSnapshot, place, sort};
 use crate::assembly;
 use list::Reader;
 
@@ -33,8 +33,9 @@ pub async fn take(client: &Client, workloads: &dyn Workloads, now: Timestamp) ->
     let mut gaps = Vec::new();
     let mut reader = Reader::new(client.clone());
     let mut management = Vec::new();
-    for row in kinds::management() {
-        match reader.list(row, row.management_selector()).await {
+    let rows = kinds::management().iter().flat_map(|row| row.chosen().iter().map(move |chosen| (row, *chosen)));
+    for (row, chosen) in rows {
+        match reader.list(row, chosen).await {
             Ok(objects) => management.extend(objects),
             Err(kube::Error::Api(status)) if row.need != Need::Always => {
                 gaps.extend(gap(row, &status, "the management cluster"));
@@ -43,6 +44,9 @@ pub async fn take(client: &Client, workloads: &dyn Workloads, now: Timestamp) ->
         }
     }
     sort(&mut management);
+    // One may have been chosen twice, or refused so.
+    management.dedup_by(|a, b| place(a) == place(b));
+    gaps.dedup();
     let clusters = management.iter().filter(|object| object["kind"] == "Cluster");
     let clusters: Vec<NamespacedName> = clusters.filter_map(name).collect();
     let mut read = BTreeMap::new();
@@ -126,7 +130,7 @@ async fn read_workload(
     let mut found = Vec::new();
     let mut reader = Reader::new(workload.client.clone());
     for row in kinds::workload() {
-        match reader.list(row, None).await {
+        match reader.list(row, Chosen::All).await {
             Ok(objects) => read.objects.extend(objects),
             Err(kube::Error::Api(status)) if status.code != 503 => {
                 found.extend(gap(row, &status, &cluster.to_string()));

@@ -106,6 +106,11 @@ fn providers() -> [Foreign; 4] {
     ]
 }
 
+/// Those that packages are brought in by.
+pub(super) fn of_packages() -> Vec<CustomResourceDefinition> {
+    packages().into_iter().map(|row| row.definition()).collect()
+}
+
 /// Carvel's. A real cluster serves the first two through an API server of their own, which takes names that no definition would:
 /// that of a Package ends in a version, with its plus.
 fn packages() -> [Foreign; 5] {

@@ -4,7 +4,7 @@ use kube::api::{DynamicObject, ListParams};
 use kube::{Api, Client};
 use serde_json::Value;
 
-use crate::snapshot::kinds::Row;
+use crate::snapshot::kinds::{Chosen, Row};
 use crate::snapshot::redact::Redactor;
 
 /// How many objects are asked for at a time: as many as kubectl does.
@@ -29,9 +29,9 @@ impl Reader {
     }
 
     /// The objects of a kind, without what is secret and without what only the server needs.
-    pub(super) async fn list(&mut self, row: &Row, labels: Option<&str>) -> Result<Vec<Value>, kube::Error> {
+    pub(super) async fn list(&mut self, row: &Row, chosen: Chosen) -> Result<Vec<Value>, kube::Error> {
         let kind = row.resource();
-        let listed = self.pages(Api::all_with(self.client.clone(), &kind), labels).await?;
+        let listed = self.pages(Api::all_with(self.client.clone(), &kind), chosen).await?;
         let mut values = Vec::with_capacity(listed.len());
         for object in listed {
             let mut value = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
@@ -45,12 +45,12 @@ impl Reader {
     }
 
     /// All pages. A list that takes longer than the server remembers is asked for at once.
-    async fn pages(
-        &self,
-        objects: Api<DynamicObject>,
-        labels: Option<&str>,
-    ) -> Result<Vec<DynamicObject>, kube::Error> {
-        let all = labels.map_or_else(ListParams::default, |labels| ListParams::default().labels(labels));
+    async fn pages(&self, objects: Api<DynamicObject>, chosen: Chosen) -> Result<Vec<DynamicObject>, kube::Error> {
+        let all = match chosen {
+            Chosen::All => ListParams::default(),
+            Chosen::Labelled(label) => ListParams::default().labels(label),
+            Chosen::Named(name) => ListParams::default().fields(&format!("metadata.name={name}")),
+        };
         let mut params = all.clone().limit(self.page);
         let mut items = Vec::new();
         loop {

@@ -11,6 +11,7 @@ use windlass_apiserver::{ApiServer, Options};
 use windlass_controller::access::ConnectError;
 
 use super::*;
+use crate::snapshot::kinds::Chosen;
 
 /// No workload cluster can be reached.
 struct Nowhere;
@@ -63,8 +64,8 @@ async fn a_list_is_read_page_by_page() {
     }
     asked.lock().unwrap().clear();
     let row = kinds::workload().iter().find(|row| row.resource_name() == "namespaces").unwrap();
-    let listed = Reader::paged(client.clone(), 2).list(row, None).await.unwrap();
-    let whole = Reader::new(client).list(row, None).await.unwrap();
+    let listed = Reader::paged(client.clone(), 2).list(row, Chosen::All).await.unwrap();
+    let whole = Reader::new(client).list(row, Chosen::All).await.unwrap();
     assert_eq!(listed, whole);
     let names: Vec<_> = listed.iter().filter_map(|object| object["metadata"]["name"].as_str()).collect();
     assert_eq!(names, ["a", "b", "c", "d", "default", "e", "kube-node-lease", "kube-public", "kube-system"]);

@@ -46,6 +46,8 @@ pub struct Subject {
     pub name: ClusterName,
     /// The updates that it takes, where it takes several.
     pub way: Option<Way>,
+    /// It is one of a class.
+    pub of_class: bool,
 }
 
 impl Start {
@@ -111,7 +113,7 @@ async fn subjects(management: &Management, selected: &Selected<'_>, wanted: &Wan
     if let Some(name) = selected.cluster {
         let found = management.any_cluster(name).await?;
         let way = found.machines().map(|found| long_way(found, wanted, &releases)).transpose()?.flatten();
-        return Ok(vec![Subject { name: name.clone(), way }]);
+        return Ok(vec![Subject { name: name.clone(), way, of_class: found.machines().is_none() }]);
     }
     let labels = selected.selector.unwrap_or_default();
     let listed = management.api::<TanzuKubernetesCluster>().list(&ListParams::default().labels(labels)).await;
@@ -119,7 +121,7 @@ async fn subjects(management: &Management, selected: &Selected<'_>, wanted: &Wan
     let mut subjects = Vec::new();
     for found in &listed.items {
         if let Some(name) = found.metadata.name.as_ref().and_then(|name| name.parse().ok()) {
-            subjects.push(Subject { name, way: long_way(found, wanted, &releases)? });
+            subjects.push(Subject { name, way: long_way(found, wanted, &releases)?, of_class: false });
         }
     }
     let of_classes = management.api::<Cluster>().list(&ListParams::default().labels(labels)).await;
@@ -127,7 +129,7 @@ async fn subjects(management: &Management, selected: &Selected<'_>, wanted: &Wan
         of_classes.map_err(client::Error::while_trying(&format!("list the Clusters with the labels {labels}")))?;
     for found in of_classes.items.iter().filter(|found| found.spec.topology.is_some()) {
         if let Some(name) = found.metadata.name.as_ref().and_then(|name| name.parse().ok()) {
-            subjects.push(Subject { name, way: None });
+            subjects.push(Subject { name, way: None, of_class: true });
         }
     }
     if subjects.is_empty() {
