@@ -48,3 +48,8 @@ impl Changed {
 pub fn cluster_name(cluster: &ClusterName) -> String {
     format!("tanzukubernetescluster.run.tanzu.vmware.com/{cluster}")
 }
+
+/// A cluster of a class, as `kubectl -o name` writes it.
+pub fn class_cluster_name(cluster: &ClusterName) -> String {
+    format!("cluster.cluster.x-k8s.io/{cluster}")
+}

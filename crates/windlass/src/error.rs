@@ -118,6 +118,11 @@ impl Failure {
         text
     }
 
+    /// What failed, in a line, for those who can go on without it.
+    pub fn brief(&self) -> String {
+        self.0.to_string()
+    }
+
     /// What scripts are told.
     pub fn exit(&self) -> Exit {
         self.0.exit()

@@ -19,7 +19,7 @@ use windlass_rehearse::preview::{self, Foreseen, preview};
 use windlass_rehearse::rehearsal::{Request, Wish};
 use windlass_runtime::chance::Seed;
 
-use crate::changed::Changed;
+use crate::changed::{self, Changed};
 use crate::client::Connection;
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
@@ -72,10 +72,10 @@ impl Plan {
     fn show_of_class(self, report: &ClassReport) -> Result<Exit, Failure> {
         let exit = if self.detailed_exitcode && report.changes() { Exit::Changes } else { Exit::Done };
         if let Some(format) = self.output {
-            format.tell_cluster(&self.cluster, "ClassPlanReport", report)?;
+            format.tell(&changed::class_cluster_name(&self.cluster), "ClassPlanReport", report)?;
             return Ok(exit);
         }
-        output::data(&report.text())?;
+        output::data(&self.shown(report.text()))?;
         if report.changes() {
             output::note(&format!("Next: windlass rehearse {} {}", self.cluster, self.wanted.words()));
         }
@@ -99,13 +99,18 @@ impl Plan {
         Ok(exit)
     }
 
+    /// A plan without a page of its own, as it is or as a part of one.
+    fn shown(&self, text: String) -> String {
+        if self.markdown { format!("# {}\n\n```text\n{text}\n```\n", self.cluster) } else { text }
+    }
+
     fn show_deletion(self, report: &DeletionReport) -> Result<Exit, Failure> {
         let exit = if self.detailed_exitcode { Exit::Changes } else { Exit::Done };
         if let Some(format) = self.output {
             format.tell_cluster(&self.cluster, "DeletionReport", report)?;
             return Ok(exit);
         }
-        output::data(&report.text())?;
+        output::data(&self.shown(report.text()))?;
         output::note(&format!("Next: windlass rehearse {} {}", self.cluster, self.wanted.words()));
         Ok(exit)
     }

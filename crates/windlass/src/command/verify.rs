@@ -2,17 +2,19 @@
 
 use serde::Serialize;
 use windlass_api::name::ClusterName;
+use windlass_plan::creation::{self, Check, Outcome};
 use windlass_plan::roster::{Facts, Finding, PodCount, Role, Runs, findings, pods};
 
 use crate::client::{Connection, Management};
 use crate::error::{Exit, Failure};
+use crate::facts;
 use crate::output::{self, Document, Format};
 use crate::roster;
 
 /// Check that the pods and packages of a cluster are there, and none that must not be
 ///
-/// Which pods run where is a table: docs/packages.md. Pods that it does not know are people's own. Ends with code 5 if something
-/// is wrong.
+/// Which pods run where is a table: docs/packages.md. Pods that it does not know are people's own. Of the management cluster it is
+/// also told what is verified before a cluster is created. Ends with code 5 if something is wrong.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  windlass verify wl\n  windlass verify --management -o json")]
 #[group(id = "which", required = true, multiple = false, args = ["cluster", "management"])]
@@ -38,6 +40,9 @@ pub struct Verdict {
     role: Role,
     /// What is wrong; nothing if all is well.
     pub findings: Vec<Wrong>,
+    /// Of a management cluster: what is verified before a cluster is created.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    checks: Vec<Check>,
     /// The pods that the table knows.
     pods: Vec<PodCount>,
 }
@@ -67,7 +72,7 @@ impl Verify {
             }
             None => of_management(&management).await?,
         };
-        let exit = if verdict.findings.is_empty() { Exit::Done } else { Exit::OperationFailed };
+        let exit = if verdict.is_well() { Exit::Done } else { Exit::OperationFailed };
         match self.output {
             Some(format) => output::document(format, &Document::new("Verdict", verdict))?,
             None => output::data(&verdict.text())?,
@@ -78,7 +83,8 @@ impl Verify {
 
 /// Whether the management cluster is as it should be.
 pub async fn of_management(management: &Management) -> Result<Verdict, Failure> {
-    Ok(Verdict::of(&roster::of_management(management).await?, None))
+    let verdict = Verdict::of(&roster::of_management(management).await?, None);
+    Ok(Verdict { checks: creation::checks(&facts::read(management, None).await), ..verdict })
 }
 
 impl Verdict {
@@ -90,7 +96,11 @@ impl Verdict {
             finding,
         };
         let findings = findings(facts).into_iter().map(wrong).collect();
-        Self { role: facts.role, findings, pods: pods(facts), cluster }
+        Self { role: facts.role, findings, checks: Vec::new(), pods: pods(facts), cluster }
+    }
+
+    fn is_well(&self) -> bool {
+        self.findings.is_empty() && !self.checks.iter().any(|check| check.outcome == Outcome::Failed)
     }
 
     fn text(&self) -> String {
@@ -102,9 +112,21 @@ impl Verdict {
         let well = format!("✔ {name} has what it should have, and nothing that must not be there");
         let wrong = self.findings.iter().map(|Wrong { message, way_out, .. }| format!("✖ {message}\n  try: {way_out}"));
         let verdict = if self.findings.is_empty() { well } else { wrong.collect::<Vec<_>>().join("\n") };
-        let parts: Vec<String> = std::iter::once(table).chain(notes).chain([verdict]).collect();
+        let checks = (!self.checks.is_empty()).then(|| self.checks.iter().map(told).collect::<Vec<_>>().join("\n"));
+        let parts: Vec<String> = std::iter::once(table).chain(notes).chain(checks).chain([verdict]).collect();
         parts.join("\n\n")
     }
+}
+
+fn told(check: &Check) -> String {
+    let sign = match check.outcome {
+        Outcome::Well => "✔",
+        Outcome::Unknown => "-",
+        Outcome::Warning => "!",
+        Outcome::Failed => "✖",
+    };
+    let way = check.way.as_ref().map(|way| format!("\n  try: {way}")).unwrap_or_default();
+    format!("{sign} {}: {}{way}", check.subject, check.said)
 }
 
 fn cells(pod: &PodCount) -> Vec<String> {

@@ -20,6 +20,7 @@ use windlass_plan::creation::{Given, Manifest, Outcome, Proxy, Wanted, checks, m
 use windlass_plan::legacy::{self, Configuration};
 use windlass_plan::resolve::admit::{Request, admit, class_of};
 use windlass_plan::resolve::hold::HoldBy;
+use windlass_plan::roster::findings;
 
 use super::DryRun;
 use super::error::Error;
@@ -31,6 +32,7 @@ use crate::client::{self, Management};
 use crate::error::{Exit, Failure};
 use crate::facts;
 use crate::output;
+use crate::roster;
 
 /// What was asked for on the command line.
 pub struct Order<'a> {
@@ -245,7 +247,21 @@ impl Order<'_> {
         for check in found.iter().filter(|check| check.outcome == Outcome::Warning) {
             output::warning(&format!("{}: {}", check.subject, check.said));
         }
+        self.verify_pods().await;
         Ok(())
+    }
+
+    /// What should run in the management cluster and does not: whoever creates a cluster needs most of it.
+    async fn verify_pods(&self) {
+        let wrong = match roster::of_management(self.management).await {
+            Ok(facts) => findings(&facts),
+            Err(gap) => return output::say(&format!("  - pods of the management cluster: {}", gap.brief())),
+        };
+        let Some(first) = wrong.first() else {
+            return output::say("  ✔ pods of the management cluster: all that should be there are");
+        };
+        let more = if wrong.len() > 1 { format!(", and {} more", wrong.len() - 1) } else { String::new() };
+        output::warning(&format!("management cluster: {first}{more}: see windlass verify --management"));
     }
 
     /// Says on the cluster that it is being created, by somebody who has that much patience.
