@@ -48,3 +48,8 @@ impl Changed {
 pub fn cluster_name(cluster: &ClusterName) -> String {
     format!("tanzukubernetescluster.run.tanzu.vmware.com/{cluster}")
 }
+
+/// A Cluster of a class, in the same way.
+pub fn class_cluster_name(cluster: &ClusterName) -> String {
+    format!("cluster.cluster.x-k8s.io/{cluster}")
+}
