@@ -49,7 +49,7 @@ pub fn cluster_name(cluster: &ClusterName) -> String {
     format!("tanzukubernetescluster.run.tanzu.vmware.com/{cluster}")
 }
 
-/// A cluster of a class, as `kubectl -o name` writes it.
+/// A Cluster of a class, in the same way.
 pub fn class_cluster_name(cluster: &ClusterName) -> String {
     format!("cluster.cluster.x-k8s.io/{cluster}")
 }

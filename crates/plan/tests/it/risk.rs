@@ -120,6 +120,7 @@ fn what_was_not_read_is_unknown_and_what_is_not_there_is_not() {
         packages, "packages": ImageMissing PkgIncompatible;
         not_offered, "choices": PkgIncompatible;
         unmanaged, "add-ons": PkgUnmanaged;
+        ahead, "versions": PkgAhead;
         machines, "Machines": NodeUnhealthy;
         updates, "ClusterUpdates": UpdateInProgress UpdateFailedBefore;
         holds, "holds": Hold;

@@ -1,4 +1,4 @@
-//! A TanzuKubernetesCluster: it and its update say how far it is.
+//! A `TanzuKubernetesCluster`: it and its update say how far it is.
 
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster, TanzuKubernetesClusterStatus};

@@ -1,4 +1,4 @@
-//! A Cluster of a class: Cluster API says how far its machines are, and its ClusterBootstrap how far its packages.
+//! A Cluster of a class: Cluster API says how far its machines are, and its `ClusterBootstrap` how far its packages.
 
 use windlass_api::condition::ConditionType;
 use windlass_api::kind::cluster_api::{Cluster, Progress};

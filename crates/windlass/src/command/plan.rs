@@ -19,7 +19,7 @@ use windlass_rehearse::preview::{self, Foreseen, preview};
 use windlass_rehearse::rehearsal::{Request, Wish};
 use windlass_runtime::chance::Seed;
 
-use crate::changed::{self, Changed};
+use crate::changed::{Changed, class_cluster_name};
 use crate::client::Connection;
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
@@ -72,7 +72,7 @@ impl Plan {
     fn show_of_class(self, report: &ClassReport) -> Result<Exit, Failure> {
         let exit = if self.detailed_exitcode && report.changes() { Exit::Changes } else { Exit::Done };
         if let Some(format) = self.output {
-            format.tell(&changed::class_cluster_name(&self.cluster), "ClassPlanReport", report)?;
+            format.tell(&class_cluster_name(&self.cluster), "ClassPlanReport", report)?;
             return Ok(exit);
         }
         output::data(&self.shown(report.text()))?;

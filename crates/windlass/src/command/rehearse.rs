@@ -118,7 +118,8 @@ impl Rehearse {
         shown::draw(&all, self.picture.as_deref())?;
         let exit = if all.iter().all(|report| report.is_good()) { Exit::Done } else { Exit::OperationFailed };
         if let Some(format) = self.output {
-            shown::document(format, &told)?;
+            let names: Vec<String> = start.subjects.iter().map(Subject::object).collect();
+            shown::document(format, &told, &names)?;
             return Ok(exit);
         }
         output::data(&shown::text(&told, self.timeline))?;

@@ -33,8 +33,8 @@ pub struct Sweep {
     /// What is asked of the cluster: upgrade, create, scale, class or delete
     #[arg(long, value_name = "CHANGE", default_value = "upgrade")]
     wish: Change,
-    /// How its machines are reached: a TanzuKubernetesCluster, whose machines Windlass replaces, or a Cluster of a class, whose
-    /// packages come first
+    /// How its machines are reached: machines that Windlass replaces, or the topology of a cluster of a class, whose packages come
+    /// first
     #[arg(long, value_name = "DRIVE", default_value = "machines")]
     drive: Driven,
     /// How the machines of a cluster of a class are held until its packages are in: pause or hooks

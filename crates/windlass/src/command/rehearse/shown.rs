@@ -80,17 +80,14 @@ fn numbered(path: &Path, index: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// One document: a report, or a list of them.
-pub fn document(format: Changed, told: &[(ClusterName, Vec<Report>)]) -> Result<(), output::Error> {
+/// One document: a report, or a list of them; or the names of the objects that the clusters are asked for with.
+pub fn document(format: Changed, told: &[(ClusterName, Vec<Report>)], names: &[String]) -> Result<(), output::Error> {
     match told {
+        _ if format == Changed::Name => output::data(&names.join("\n")),
         [(cluster, reports)] => match reports.as_slice() {
             [one] => format.tell_cluster(cluster, "RehearsalReport", one),
             items => format.tell_cluster(cluster, "RehearsalReportList", ReportList { items: items.iter().collect() }),
         },
-        many if format == Changed::Name => {
-            let names: Vec<String> = many.iter().map(|(cluster, _)| crate::changed::cluster_name(cluster)).collect();
-            output::data(&names.join("\n"))
-        }
         many => {
             let items = many.iter().flat_map(|(_, reports)| reports).collect();
             format.tell("", "RehearsalReportList", ReportList { items })

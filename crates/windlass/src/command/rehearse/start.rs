@@ -17,6 +17,7 @@ use windlass_rehearse::snapshot::Snapshot;
 use windlass_runtime::chance::Seed;
 
 use super::{Error, restore};
+use crate::changed::{class_cluster_name, cluster_name};
 use crate::client::{self, Connection, Management, wall_now};
 use crate::command::block_on;
 use crate::error::Failure;
@@ -48,6 +49,13 @@ pub struct Subject {
     pub way: Option<Way>,
     /// It is one of a class.
     pub of_class: bool,
+}
+
+impl Subject {
+    /// The object that it is asked for with, as `kubectl -o name` writes it.
+    pub fn object(&self) -> String {
+        if self.of_class { class_cluster_name(&self.name) } else { cluster_name(&self.name) }
+    }
 }
 
 impl Start {
