@@ -15,6 +15,7 @@ mod blocked;
 mod bring;
 mod clone;
 mod condition;
+pub mod course;
 mod gate;
 mod hold;
 mod install;

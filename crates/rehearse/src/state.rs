@@ -1,7 +1,7 @@
 //! What a World is, apart from how it came to be so: two runs that should end alike are compared by it.
 //!
 //! Left out is what may differ without anything being different: revisions, times, who wrote which field, events, names that
-//! are drawn, and the attempts of Jobs. A uid or provider id is replaced by the object that has it, also in the middle of a text,
+//! are drawn, the attempts of Jobs, and on which of several nodes a scheduler has put a pod. A uid or provider id is replaced by the object that has it, also in the middle of a text,
 //! so that a reference to the wrong object of a right name is still a difference.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +25,9 @@ const LEFT_OUT: [&str; 4] =
     ["events", "events.events.k8s.io", "customresourcedefinitions.apiextensions.k8s.io", windlass_sim::log::LOGS];
 /// Fields of any object that change with every run.
 const METADATA_LEFT_OUT: [&str; 3] = ["resourceVersion", "managedFields", "generateName"];
+
+/// What tells where a pod runs.
+const PLACES: [(&str, &[&str]); 2] = [("spec", &["nodeName"]), ("status", &["hostIP", "hostIPs", "podIP", "podIPs"])];
 
 /// How long a uid is.
 const UID_LENGTH: usize = 36;
@@ -119,6 +122,7 @@ fn objects(place: &str, server: &ApiServer) -> Vec<Found> {
             let mut object = entry.to_value("", "");
             match (&**resource, owner(&object)) {
                 ("pods", Some(("Job", _))) => continue,
+                ("pods", Some(("ReplicaSet", _))) => anywhere(&mut object),
                 // What was tried on the way to an end is no part of it: who crashes tries again, and does not write down what
                 // it did last.
                 ("clusterupdates.windlass.dev", _) => {
@@ -137,12 +141,21 @@ fn objects(place: &str, server: &ApiServer) -> Vec<Found> {
     found
 }
 
+/// Where the pod of a `ReplicaSet` runs depends on which node took pods at the moment: a drain a second later, and it is another.
+fn anywhere(pod: &mut Value) {
+    for (part, fields) in PLACES {
+        if let Some(part) = pod[part].as_object_mut() {
+            part.retain(|field, _| !fields.contains(&field.as_str()));
+        }
+    }
+}
+
 /// The name of an object; for pods whose names are drawn, whose they are and where.
 fn lasting_name(resource: &str, object: &Value, key: &str) -> (String, bool) {
     match owner(object) {
         Some((kind, name)) if resource == "pods" && kind != "Node" => {
-            let node = object["spec"]["nodeName"].as_str().unwrap_or("no node");
-            (format!("of {kind} {name} on {node}"), true)
+            let node = object["spec"]["nodeName"].as_str().map(|node| format!(" on {node}")).unwrap_or_default();
+            (format!("of {kind} {name}{node}"), true)
         }
         _ => (key.to_owned(), false),
     }

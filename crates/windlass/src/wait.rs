@@ -50,6 +50,11 @@ impl Patience {
         Self { wait, timeout }
     }
 
+    /// How long to wait, if that is wanted.
+    pub fn timeout(&self) -> Option<Duration> {
+        self.wait.then_some(self.timeout)
+    }
+
     /// Waits, if that is wanted, until the cluster is what it was asked to be in this generation of it, or a later one.
     pub async fn wait(
         &self,

@@ -6,8 +6,9 @@ use std::fmt::Debug;
 use futures::StreamExt as _;
 use futures::stream::{BoxStream, select_all};
 use jiff::Timestamp;
+use kube::core::NamespaceResourceScope;
 use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, ResourceExt as _};
+use kube::{Api, Resource, ResourceExt as _};
 use serde::de::DeserializeOwned;
 use windlass_api::kind::cluster_api::Machine;
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
@@ -201,4 +202,13 @@ mod tests {
         let mut forbidden = Parts::<ConfigMap>::default();
         assert!(forbidden.take(Err(watcher::Error::NoResourceVersion)).is_err() && forbidden.asked);
     }
+}
+
+/// Something for each change of some objects.
+pub fn changes<K>(api: Api<K>, of: watcher::Config) -> BoxStream<'static, ()>
+where
+    K: Resource<Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    // An error of a watch is no news: what cannot be read is said by the next look.
+    watcher::watcher(api, of).default_backoff().filter_map(|event| async move { event.ok().map(drop) }).boxed()
 }

@@ -13,6 +13,7 @@ use windlass_plan::planner::Record;
 use windlass_plan::report::{Report, StageReport, StageState, Wait};
 use windlass_plan::resolve::Refusal;
 use windlass_plan::risk::assess;
+use windlass_plan::source::Trigger;
 use windlass_plan::step::Stage;
 use windlass_rehearse::evidence::evidence;
 use windlass_rehearse::preview::{self, Foreseen, preview};
@@ -101,7 +102,7 @@ impl Plan {
 
     /// A plan without a page of its own, as it is or as a part of one.
     fn shown(&self, text: String) -> String {
-        if self.markdown { format!("# {}\n\n```text\n{text}\n```\n", self.cluster) } else { text }
+        if self.markdown { fenced(self.cluster.as_str(), &text) } else { text }
     }
 
     fn show_deletion(self, report: &DeletionReport) -> Result<Exit, Failure> {
@@ -133,6 +134,48 @@ pub fn plan(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) 
         // Nobody has asked for that.
         Plans::Deletion(_) | Plans::OfClass(_) => Err(wanted::Error::Nothing.into()),
     }
+}
+
+/// A plan for a review, whichever sort of cluster it is of.
+pub struct Reviewed {
+    /// The cluster.
+    pub subject: NamespacedName,
+    /// For a message.
+    pub text: String,
+    /// For a page.
+    pub markdown: String,
+    /// The first of several updates, where it is not one.
+    pub first: Option<KubernetesVersion>,
+    /// How the release is asked for, and what is said then: the first of these that a file has.
+    pub asks: Vec<(Trigger, String)>,
+}
+
+/// Plans an upgrade that others are to review.
+pub fn review(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) -> Result<Reviewed, Failure> {
+    match foresee(connection, cluster, &Wanted::release_only(to))? {
+        Plans::Change(report) => Ok(Reviewed {
+            text: report.text(),
+            markdown: report.markdown(),
+            first: report.way.as_ref().and_then(|way| way.hops.first()).map(|hop| hop.to.clone()),
+            asks: vec![(Trigger::Distribution, to.as_str().to_owned())],
+            subject: report.subject,
+        }),
+        Plans::OfClass(report) => Ok(Reviewed {
+            subject: report.subject.clone(),
+            text: report.text(),
+            markdown: fenced(report.subject.name.as_str(), &report.text()),
+            first: None,
+            // A label that names the release counts for more than the beginning of a version.
+            asks: vec![(Trigger::ReleaseName, report.to.clone()), (Trigger::Topology, to.as_str().to_owned())],
+        }),
+        // Nobody has asked for that.
+        Plans::Deletion(_) => Err(wanted::Error::Nothing.into()),
+    }
+}
+
+/// A page with a text as it is.
+fn fenced(title: &str, text: &str) -> String {
+    format!("# {title}\n\n```text\n{text}\n```\n")
 }
 
 /// Reads the clusters, then plans without them.
@@ -187,7 +230,7 @@ pub struct PlanReport {
     namespace: String,
     /// Both.
     #[serde(skip)]
-    pub subject: NamespacedName,
+    subject: NamespacedName,
     /// The update that would begin, or that runs and comes first; none if there is nothing to do.
     update: Option<Update>,
     /// The release that it leads to.
@@ -268,13 +311,8 @@ impl PlanReport {
         self.stages.iter().any(|stage| !stage.changes.is_empty())
     }
 
-    /// The updates that it takes, where it is not one.
-    pub fn way(&self) -> Option<&Way> {
-        self.way.as_ref()
-    }
-
     /// For people, on a terminal or in a message.
-    pub fn text(&self) -> String {
+    fn text(&self) -> String {
         if !self.changes() && self.findings.is_empty() {
             return format!("{} is at {}: nothing to do.", self.cluster, self.to);
         }
@@ -302,7 +340,7 @@ impl PlanReport {
     }
 
     /// For people who review it: as a document beside what asks for it.
-    pub fn markdown(&self) -> String {
+    fn markdown(&self) -> String {
         let from = self.update.as_ref().filter(|update| update.from != self.to);
         let from = from.map(|update| format!("{} → ", update.from)).unwrap_or_default();
         let mut lines = vec![format!("# {}: {from}{}\n", self.subject, self.to), format!("{}.", self.why)];

@@ -1,5 +1,6 @@
 //! `windlass upgrade`: the one write by which an upgrade begins, or one after the other where it takes several.
 
+mod class;
 mod commit;
 
 use std::io;
@@ -12,11 +13,10 @@ use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::ClusterName;
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_plan::resolve::Refusal;
-use windlass_plan::source::Trigger;
 
 use crate::ask::{Answer, ask};
 use crate::changed::Changed;
-use crate::client::{self, Connection, FIELD_MANAGER, Management};
+use crate::client::{self, AnyCluster, Connection, FIELD_MANAGER, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
 use crate::release;
@@ -24,7 +24,7 @@ use crate::wait::Patience;
 use crate::way::{self, Way, WayHop};
 
 use super::block_on;
-use super::plan::plan;
+use super::plan::{plan, review};
 use commit::{Commit, Committed};
 
 /// Upgrade a cluster to a release
@@ -100,12 +100,11 @@ impl Upgrade {
 
     /// What would be done is committed with the line that asks for it; nobody is asked, as nothing is done.
     fn ask_by_commit(self) -> Result<Exit, Failure> {
-        let plan = plan(&self.connection, &self.cluster, &self.to)?;
-        if let Some(way) = plan.way() {
-            let first = way.hops.first().map_or(&way.to, |hop| &hop.to).clone();
+        let plan = review(&self.connection, &self.cluster, &self.to)?;
+        if let Some(first) = plan.first {
             return Err(Error::Long { cluster: self.cluster, to: self.to, first }.into());
         }
-        let made = self.commit.make(&plan.subject, Trigger::Distribution, self.to.as_str(), &plan)?;
+        let made = self.commit.make(&plan)?;
         if let Some(format) = self.output {
             format.tell_cluster(&self.cluster, "UpgradeCommit", &made)?;
             return Ok(Exit::Done);
@@ -125,7 +124,9 @@ impl Upgrade {
 
     async fn begin(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
-        let cluster = management.cluster(&self.cluster).await?;
+        let AnyCluster::Machines(cluster) = management.any_cluster(&self.cluster).await? else {
+            return self.begin_of_class(&management).await;
+        };
         let from = way::current(&cluster)?;
         let releases = release::all(&management).await?;
         match Way::find(&cluster, &from, &self.to, &releases) {

@@ -10,10 +10,7 @@ use futures::stream::{BoxStream, select_all};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ListParams, Patch, PatchParams};
-use kube::core::NamespaceResourceScope;
-use kube::runtime::{WatchStreamExt as _, watcher};
-use kube::{Api, Resource};
-use serde::de::DeserializeOwned;
+use kube::runtime::watcher;
 use serde_json::json;
 use tokio::time::Instant;
 use windlass_api::kind::cluster_api::{Cluster, Machine, MachineDeployment};
@@ -26,6 +23,7 @@ use super::error::Error;
 use crate::client::{FIELD_MANAGER, Management};
 use crate::output;
 use crate::progress::{HEARTBEAT, Progress};
+use crate::watch::changes;
 
 /// How often the server is asked what time it is, when nothing happens.
 const TICK: Duration = Duration::from_secs(1);
@@ -189,14 +187,6 @@ fn show(look: &Look, progress: &mut Progress) {
         let (came, all) = look.count;
         progress.waits(&format!("{came} of {all} are there; waiting for {awaited}"));
     }
-}
-
-fn changes<K>(api: Api<K>, of: watcher::Config) -> BoxStream<'static, ()>
-where
-    K: Resource<Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
-{
-    // An error of a watch is no news: what cannot be read is said by the next look.
-    watcher::watcher(api, of).default_backoff().filter_map(|event| async move { event.ok().map(drop) }).boxed()
 }
 
 /// The server's time. While the server does not answer, it is taken to go on as ours does.

@@ -15,10 +15,13 @@ use crate::wanted::Wanted;
 pub struct ClassReport {
     cluster: String,
     namespace: String,
+    /// Both.
+    #[serde(skip)]
+    pub subject: NamespacedName,
     /// The release that it has.
     from: String,
     /// The release that it would have.
-    to: String,
+    pub to: String,
     /// What was asked for.
     why: String,
     stages: Vec<StageForeseen>,
@@ -48,6 +51,7 @@ impl ClassReport {
         Self {
             cluster: cluster.name.to_string(),
             namespace: cluster.namespace.to_string(),
+            subject: cluster.clone(),
             why: format!("it was asked for: {}", wanted.words()),
             stages: Stage::ALL.map(stage).into(),
             risks: risks.into_iter().filter(|risk| risk.id == RiskId::PkgAhead).collect(),

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use windlass_api::name::NamespacedName;
-use windlass_plan::source::{self, Edit, File, SourceError, Trigger, Wish};
+use windlass_plan::source::{self, Edit, File, SourceError, Wish};
 
-use crate::command::plan::PlanReport;
+use crate::command::plan::Reviewed;
 use crate::error::{Explained, Failure, Kind};
 use crate::git::Checkout;
 
@@ -48,19 +47,13 @@ impl Commit {
     }
 
     /// Changes the one line, and commits it.
-    pub fn make(
-        &self,
-        cluster: &NamespacedName,
-        trigger: Trigger,
-        to: &str,
-        plan: &PlanReport,
-    ) -> Result<Committed, Failure> {
+    pub fn make(&self, plan: &Reviewed) -> Result<Committed, Failure> {
         let Some(repository) = &self.repository else {
             return Ok(Committed { commit: None, place: None, pushed_to: None });
         };
         let beside = tempfile::tempdir().map_err(Error::Folder)?;
         let checkout = Checkout::open(repository, self.branch.as_deref(), &beside.path().join("checkout"))?;
-        let made = self.make_in(&checkout, cluster, trigger, to, plan);
+        let made = self.make_in(&checkout, plan);
         // Whatever became of it, nothing is left behind.
         let closed = checkout.close();
         let made = made?;
@@ -68,32 +61,37 @@ impl Commit {
         Ok(made)
     }
 
-    fn make_in(
-        &self,
-        checkout: &Checkout,
-        cluster: &NamespacedName,
-        trigger: Trigger,
-        to: &str,
-        plan: &PlanReport,
-    ) -> Result<Committed, Failure> {
-        let wish = Wish { cluster, trigger, to, only: self.file.as_deref() };
-        let edit = source::edit(&checkout.files()?, &wish).map_err(Error::Source)?;
+    fn make_in(&self, checkout: &Checkout, plan: &Reviewed) -> Result<Committed, Failure> {
+        let edit = self.edit(&checkout.files()?, plan).map_err(Error::Source)?;
         let Some(edit) = edit else { return Ok(Committed { commit: None, place: None, pushed_to: None }) };
-        let commit = checkout.commit(&changed(&edit, cluster, plan), &message(&edit, cluster, plan))?;
+        let commit = checkout.commit(&changed(&edit, plan), &message(&edit, plan))?;
         let pushed_to = if self.push { Some(checkout.push()?) } else { None };
         Ok(Committed { commit: Some(commit), place: Some(edit.place.to_string()), pushed_to })
+    }
+
+    /// The change of the first field that the files have.
+    fn edit(&self, files: &[File], plan: &Reviewed) -> Result<Option<Edit>, SourceError> {
+        let mut missing = None;
+        for (trigger, to) in &plan.asks {
+            let wish = Wish { cluster: &plan.subject, trigger: *trigger, to, only: self.file.as_deref() };
+            match source::edit(files, &wish) {
+                Err(refusal @ SourceError::NoField { .. }) => missing = Some(refusal),
+                found => return found,
+            }
+        }
+        missing.map_or(Ok(None), Err)
     }
 }
 
 /// The file with the line, and the plan beside it.
-fn changed(edit: &Edit, cluster: &NamespacedName, plan: &PlanReport) -> Vec<File> {
+fn changed(edit: &Edit, plan: &Reviewed) -> Vec<File> {
     let folder = edit.place.path.rsplit_once('/').map(|(folder, _)| format!("{folder}/")).unwrap_or_default();
-    let path = format!("{folder}{}.plan.md", cluster.name);
-    vec![File { path: edit.place.path.clone(), text: edit.text.clone() }, File { path, text: plan.markdown() }]
+    let path = format!("{folder}{}.plan.md", plan.subject.name);
+    vec![File { path: edit.place.path.clone(), text: edit.text.clone() }, File { path, text: plan.markdown.clone() }]
 }
 
-fn message(edit: &Edit, cluster: &NamespacedName, plan: &PlanReport) -> String {
-    format!("Upgrade {cluster} from {} to {}\n\n{}\n", edit.from, edit.to, plan.text())
+fn message(edit: &Edit, plan: &Reviewed) -> String {
+    format!("Upgrade {} from {} to {}\n\n{}\n", plan.subject, edit.from, edit.to, plan.text)
 }
 
 /// It cannot be asked for by a commit.
