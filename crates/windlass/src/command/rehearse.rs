@@ -127,13 +127,7 @@ impl Rehearse {
             self.shrunk(&start, &world, &faults)?;
         }
         if let (Some(to), Some(cluster)) = (self.wanted.release().filter(|_| exit == Exit::Done), &self.cluster) {
-            let of_class = start.subjects.iter().any(|subject| subject.of_class);
-            output::note(&if of_class {
-                let patch = format!(r#"{{"spec":{{"topology":{{"version":"{to}"}}}}}}"#);
-                format!("Next: kubectl -n {} patch cluster {cluster} --type=merge -p '{patch}'", start.namespace)
-            } else {
-                format!("Next: windlass upgrade {cluster} --to {to}")
-            });
+            output::note(&format!("Next: windlass upgrade {cluster} --to {to}"));
         }
         Ok(exit)
     }
