@@ -174,7 +174,8 @@ impl Trigger {
 
     /// As a JSON pointer, in which patches name it.
     fn pointer(self) -> String {
-        self.path().iter().map(|key| format!("/{}", key.replace('~', "~0").replace('/', "~1"))).collect()
+        let escaped = |key: &&str| key.replace('~', "~0").replace('/', "~1");
+        [String::new()].into_iter().chain(self.path().iter().map(escaped)).collect::<Vec<_>>().join("/")
     }
 
     /// The name of the label, if it is one.

@@ -171,6 +171,15 @@ impl<K: kube::Resource> Parts<K> {
     }
 }
 
+/// Something for each change of some objects.
+pub fn changes<K>(api: Api<K>, of: watcher::Config) -> BoxStream<'static, ()>
+where
+    K: Resource<Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
+{
+    // An error of a watch is no news: what cannot be read is said by the next look.
+    watcher::watcher(api, of).default_backoff().filter_map(|event| async move { event.ok().map(drop) }).boxed()
+}
+
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
@@ -202,13 +211,4 @@ mod tests {
         let mut forbidden = Parts::<ConfigMap>::default();
         assert!(forbidden.take(Err(watcher::Error::NoResourceVersion)).is_err() && forbidden.asked);
     }
-}
-
-/// Something for each change of some objects.
-pub fn changes<K>(api: Api<K>, of: watcher::Config) -> BoxStream<'static, ()>
-where
-    K: Resource<Scope = NamespaceResourceScope> + Clone + DeserializeOwned + std::fmt::Debug + Send + 'static,
-{
-    // An error of a watch is no news: what cannot be read is said by the next look.
-    watcher::watcher(api, of).default_backoff().filter_map(|event| async move { event.ok().map(drop) }).boxed()
 }

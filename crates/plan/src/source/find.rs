@@ -30,9 +30,7 @@ pub(super) struct Hit<'a> {
 
 impl<'a> Reading<'a> {
     pub(super) fn of(files: &'a [File]) -> Self {
-        let is_yaml = |file: &File| {
-            [".yaml", ".yml", ".json"].iter().any(|end| file.path.ends_with(end)) || overlay::is_named(&file.path)
-        };
+        let is_yaml = |file: &File| ends(file, &["yaml", "yml", "json"]) || overlay::is_named(&file.path);
         let read = |file: &File| if is_yaml(file) { Tree::read(&file.text, 0).ok() } else { None };
         let trees: Vec<Option<Tree>> = files.iter().map(read).collect();
         let inside = |(number, file): (usize, &File)| {
@@ -58,7 +56,7 @@ impl<'a> Reading<'a> {
     fn unread(&self) -> Vec<String> {
         let files =
             self.files.iter().zip(&self.trees).filter(|(file, tree)| tree.is_none() && !file.text.contains("{{"));
-        let yaml = files.filter(|(file, _)| file.path.ends_with(".yaml") || file.path.ends_with(".yml"));
+        let yaml = files.filter(|(file, _)| ends(file, &["yaml", "yml"]));
         yaml.map(|(file, _)| file.path.clone()).collect()
     }
 
@@ -73,6 +71,11 @@ impl Hit<'_> {
     pub(super) fn place(&self, reading: &Reading<'_>) -> Place {
         reading.place_of(self.file, self.found.node, &self.field)
     }
+}
+
+/// Whether the name of a file ends so.
+fn ends(file: &File, with: &[&str]) -> bool {
+    file.path.rsplit_once('.').is_some_and(|(_, end)| with.iter().any(|it| end.eq_ignore_ascii_case(it)))
 }
 
 /// A manifest of the cluster.

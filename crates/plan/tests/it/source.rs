@@ -7,6 +7,7 @@ use windlass_plan::source::{Edit, File, SourceError, Trigger, Wish, edit};
 
 use Trigger::{Distribution, ReleaseName, ReleaseVersion, Topology};
 
+#[expect(clippy::disallowed_methods, reason = "the files of the corpus are read as they are, line endings and all")]
 fn corpus(name: &str) -> File {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/source/corpus").join(name);
     File { path: name.to_owned(), text: fs::read_to_string(path).unwrap() }

@@ -244,10 +244,10 @@ impl Order<'_> {
             };
             output::say(&format!("  {sign} {}: {}", check.subject, check.said));
         }
+        self.verify_pods().await;
         for check in found.iter().filter(|check| check.outcome == Outcome::Warning) {
             output::warning(&format!("{}: {}", check.subject, check.said));
         }
-        self.verify_pods().await;
         Ok(())
     }
 

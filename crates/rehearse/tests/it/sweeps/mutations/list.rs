@@ -176,7 +176,7 @@ pub const LIST: [Mutation; 27] = [
         "B11",
         &[Old::MembersOneBehind],
         "the members of etcd are known from a cache that is one look behind",
-        (On::UpgradeOfThree, At::Write { kind: "member-cut-off", words: "create machines", nth: 2 }),
+        (On::UpgradeOfThree, At::Write { kind: "member-cut-off", words: "patch clusterupdates/status", nth: 8 }),
         "E5",
     ),
     row(
