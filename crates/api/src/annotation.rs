@@ -44,6 +44,9 @@ keys! {
     /// Our hold on a Cluster while the packages of a release are brought in, and for which release. Written by our admission
     /// together with `spec.paused`; read by us, who release no other hold.
     HELD_FOR_RELEASE: ReleaseName = "tkg.tanzu.vmware.com/paused";
+    /// A hook by which a Machine is switched off after packages have gone that were added to its cluster; who waits is its value.
+    /// Written and removed by us; read by Cluster API.
+    OUTLIVES_PACKAGES: String = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/tkg.tanzu.vmware.com";
     /// A gate in Cluster API that holds an upgrade for as long as the annotation is there. Written and removed by us.
     HOLD_BEFORE_UPGRADE: String = "before-upgrade.hook.cluster.cluster.x-k8s.io/windlass";
     /// The Secret with the authority that signed our certificate, for Cluster API to copy into our `ExtensionConfig`. Written
