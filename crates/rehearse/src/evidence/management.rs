@@ -134,8 +134,7 @@ fn holds_of(object: &Value) -> Vec<Hold> {
     let annotations = object["metadata"]["annotations"].as_object().unwrap_or(&none);
     let prefixes = [annotation::PRE_DRAIN_HOLD_PREFIX, annotation::PRE_TERMINATE_HOLD_PREFIX];
     let is_hold = |key: &&String| {
-        *key == annotation::PAUSED.name
-            || (prefixes.iter().any(|prefix| key.starts_with(prefix)) && !is_let_go_of(key))
+        *key == annotation::PAUSED.name || (prefixes.iter().any(|prefix| key.starts_with(prefix)) && !is_let_go_of(key))
     };
     for key in annotations.keys().filter(is_hold) {
         let way_out = format!("kubectl -n {namespace} annotate {plural} {name} {key}-");
