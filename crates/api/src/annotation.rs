@@ -179,6 +179,13 @@ keys! {
     /// may wait for a later one keep their version. Written by `windlass upgrade`, which removes it with the last hop; read by
     /// us.
     ON_THE_WAY_TO: KubernetesVersion = "windlass.dev/on-the-way-to";
+    /// On a classic cluster: the release that it was last brought to, without a `v`. Written by us, when all of it is done; read by
+    /// us: where an update begins, and whether a difference is drift.
+    LAST_DEPLOYED_VERSION: KubernetesVersion = "release.giantswarm.io/last-deployed-version",
+        |version| version.bare().to_string();
+    /// On a classic cluster, by the same hand that labels it with a release: the digest of the envelope that was reviewed for that
+    /// release, as `36.1.0 sha256:…`. Written by `windlass upgrade --plan`; read by us, who begin no other update to it.
+    REVIEWED_ENVELOPE: String = "windlass.dev/reviewed-envelope";
     /// On a Cluster that is to stay paused when we let go of it: its owner had paused it before we held it. Written by our
     /// admission, and by people who pause a Cluster that we hold; read by us, who then take away our own hold and nothing else.
     KEEP_PAUSED: Present = "windlass.dev/keep-paused";

@@ -6,6 +6,7 @@
 
 mod back;
 mod choice;
+pub mod classic;
 pub mod cluster;
 mod lifetime;
 mod warning;

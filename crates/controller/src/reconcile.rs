@@ -34,14 +34,14 @@ use windlass_runtime::runner::{Ctx, Load, Options, Outcome, Runner};
 use windlass_runtime::watch::{Change, Watch};
 
 use crate::access::{Access, WorkloadCluster};
-use crate::execute::{Executed, Executor, Kinds, WriteError};
+use crate::execute::{Executed, Executor, WriteError};
 use crate::observe::management::latest_update;
 use crate::observe::orders::who_aborts;
 use crate::observe::{self, Observed};
 use crate::record::{self, Begun, Recorded};
 use crate::resolve::{self, Releases};
 use crate::said::said;
-use context::{Caches, Context, Memory};
+use context::{Caches, Context, Reach};
 use pace::Pace;
 
 /// The namespace of the Jobs that replace control planes.
@@ -189,11 +189,9 @@ fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
     let context = Context {
         releases: Releases::new(caches.images.clone()),
         recorder: Recorder::new(access.client.clone(), access.clock.clone(), CONTROLLER, "windlass"),
-        kinds: Kinds::new(),
-        memory: Memory::default(),
+        reach: Reach::new(access),
         pace: Pace::default(),
         caches,
-        access,
     };
     (runner, context)
 }

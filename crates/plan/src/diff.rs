@@ -21,8 +21,24 @@ pub use secret::redacted;
 
 pub(crate) use compare::{Difference, agrees, differences};
 
-use crate::release::FieldOwner;
+use crate::release::{FieldOwner, FieldPath};
 use managed::Managers;
+
+/// Who owns which field of an object.
+pub(crate) struct Owners(Managers);
+
+impl Owners {
+    /// Those of an object, which is read whole.
+    pub(crate) fn of(live: &Value) -> Self {
+        Self(Managers::of(live))
+    }
+
+    /// Whether a field, or something in it, belongs to whoever writes under this name.
+    pub(crate) fn has(&self, manager: &str, field: &FieldPath) -> bool {
+        let path = field.parts().fold(Path::default(), |path, part| path.field(part));
+        self.0.owners(&path).iter().any(|owner| owner == manager)
+    }
+}
 
 /// What applying a set of objects would change.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

@@ -16,7 +16,7 @@ use futures::FutureExt;
 use kube::Client;
 use windlass_controller::access::{Access, KeyMaker, Workloads};
 use windlass_controller::metrics::Metrics;
-use windlass_controller::{bootstrap, hooks, propagation, reconcile, releases};
+use windlass_controller::{bootstrap, classic, hooks, propagation, reconcile, releases};
 use windlass_plan::gate::Gates;
 use windlass_plan::render::Defaults;
 use windlass_plan::resolve::hold::HoldBy;
@@ -44,6 +44,8 @@ pub struct Settings {
     /// How the machines of clusters of a class are kept back until packages are in. Nothing where such clusters are not looked
     /// after at all: a rehearsal of any other cluster has nothing to do with their controllers, and is not to wait for them.
     pub classes: Option<HoldBy>,
+    /// Whether classic clusters are looked after, whose release is a label.
+    pub labels: bool,
     /// Where the APIs of workload clusters can be reached.
     pub doors: Arc<dyn Doors>,
     /// Makes certificates and keys of new clusters.
@@ -63,6 +65,7 @@ impl Settings {
             gates: Gates::all(),
             defaults: Defaults::default(),
             classes: None,
+            labels: false,
             doors: Arc::new(NoDoors),
             keys: Arc::new(StandInKeys::new(world.settings().seed)),
             crashes: Crashes::none().or_of(&world.settings().faults),
@@ -93,7 +96,8 @@ impl Assembly {
         let assembly = Self { world, settings, traffic, metrics: None, keys, memory };
         let process = Crashes::none().process(Caller::Controllers);
         let faults = assembly.world.faults().clone();
-        webhook::add(assembly.world.management(), assembly.settings.classes, &assembly.client(&process), &faults);
+        let Settings { classes, labels, .. } = assembly.settings;
+        webhook::add(assembly.world.management(), (classes, labels), &assembly.client(&process), &faults);
         assembly
     }
 
@@ -209,6 +213,16 @@ impl Assembly {
                 () = tokio::time::sleep(RESTART) => {}
             }
         }
+        if self.settings.labels {
+            let by_label = Box::pin(classic::run(access.clone(), stop.clone()));
+            tokio::join!(by_label, self.run_others(access, stop));
+            return;
+        }
+        self.run_others(access, stop).await;
+    }
+
+    /// All but that of classic clusters.
+    async fn run_others(&self, access: Access, stop: impl Future<Output = ()> + Clone) {
         if self.settings.classes.is_none() {
             return reconcile::run(access, stop).await;
         }

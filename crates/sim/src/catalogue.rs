@@ -29,6 +29,7 @@ const STORAGE_CLASSES: &str = include_str!("../catalogue/storage-classes.yaml");
 const CLASSES: &str = include_str!("../catalogue/classes.yaml");
 const IMAGES: &str = include_str!("../catalogue/images.yaml");
 const RELEASES: &str = include_str!("../catalogue/releases.yaml");
+const RELEASE_CONFIG_MAPS: &str = include_str!("../catalogue/release-config-maps.yaml");
 const CLUSTER_CLASS: &str = include_str!("../catalogue/cluster-class.yaml");
 
 /// The objects of the releases that are objects of their own. They are read once: every World has them, and the registry of
@@ -67,7 +68,12 @@ pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
         create(&images, &image).await?;
     }
     furnish_releases(client).await?;
-    furnish_class(client).await
+    furnish_class(client).await?;
+    for map in read::<ConfigMap>(RELEASE_CONFIG_MAPS)? {
+        let namespace = map.namespace().unwrap_or_default();
+        create(&Api::<ConfigMap>::namespaced(client.clone(), &namespace), &map).await?;
+    }
+    Ok(())
 }
 
 /// Puts the class in that clusters of those releases are made by.

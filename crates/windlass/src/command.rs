@@ -5,6 +5,7 @@ mod control_plane;
 mod create;
 mod demo;
 mod describe;
+mod diff;
 mod get;
 mod logs;
 mod packages;
@@ -41,10 +42,11 @@ pub enum Command {
     Packages(packages::Packages),
     Verify(verify::Verify),
     Plan(plan::Plan),
+    Diff(diff::Diff),
     Rehearse(Box<rehearse::Rehearse>),
     Replay(replay::Replay),
     Sweep(sweep::Sweep),
-    Upgrade(upgrade::Upgrade),
+    Upgrade(upgrade::Args),
     Update(update::Update),
     Logs(logs::Logs),
     Retry(retry::Retry),
@@ -72,6 +74,7 @@ impl Command {
             Self::Packages(packages) => block_on(packages.run()),
             Self::Verify(verify) => block_on(verify.run()),
             Self::Plan(plan) => plan.run(),
+            Self::Diff(diff) => block_on(diff.run()),
             Self::Rehearse(rehearse) => rehearse.run(),
             Self::Replay(replay) => replay.run(),
             Self::Sweep(sweep) => sweep.run(),

@@ -11,13 +11,13 @@ use windlass_api::label;
 use windlass_api::name::{ClusterSecret, Uid};
 use windlass_runtime::trimmed;
 
-use super::{Gaps, Subject};
-use crate::reconcile::context::Context;
+use super::{Gaps, Which};
+use crate::reconcile::context::Reach;
 use crate::said::said;
 
 /// Which Secrets are there.
 #[derive(Default)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Those that belong to this cluster.
     pub present: BTreeSet<ClusterSecret>,
     /// The state of the kubeconfig.
@@ -32,7 +32,7 @@ const ALL: [ClusterSecret; 5] = [
     ClusterSecret::Kubeconfig,
 ];
 
-pub(super) async fn find(ctx: &Context, subject: &Subject<'_>, cluster: &Uid, gaps: &mut Gaps) -> Found {
+pub(crate) async fn find(ctx: &Reach, subject: &Which<'_>, cluster: &Uid, gaps: &mut Gaps) -> Found {
     let api: Api<Secret> = Api::namespaced(ctx.access.client.clone(), subject.namespace.as_str());
     let of_cluster = ListParams::default().labels(&format!("{}={}", label::CLUSTER_NAME, subject.name));
     let listed = match trimmed::list_metadata(&api, &of_cluster).await {
@@ -73,8 +73,8 @@ pub(super) async fn find(ctx: &Context, subject: &Subject<'_>, cluster: &Uid, ga
 /// certificates from the configuration of their first machine; whoever replaces that machine makes the Cluster their owner
 /// before anything else. Configurations are read only where a Secret belongs to anybody but the Cluster.
 async fn keepers(
-    ctx: &Context,
-    subject: &Subject<'_>,
+    ctx: &Reach,
+    subject: &Which<'_>,
     cluster: &Uid,
     secrets: &[(ClusterSecret, &ObjectMeta)],
 ) -> Result<BTreeSet<String>, kube::Error> {

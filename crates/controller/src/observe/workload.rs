@@ -19,10 +19,10 @@ use windlass_plan::target::Target;
 use windlass_runtime::trimmed;
 
 use super::management::revision;
-use super::{Gaps, Subject};
+use super::{Gaps, Which};
 use crate::access::WorkloadCluster;
 use crate::execute::Kinds;
-use crate::reconcile::context::Context;
+use crate::reconcile::context::Reach;
 use crate::said::{is_not_found, said, with_causes};
 
 /// How long the workload cluster has for all its answers.
@@ -34,9 +34,9 @@ const KUBECONFIG_KEY: &str = "value";
 type Addons = BTreeMap<AddonName, Vec<AddonObject>>;
 
 /// Asks the workload cluster, if there is a kubeconfig for it.
-pub(super) async fn observe(
-    ctx: &Context,
-    subject: &Subject<'_>,
+pub(crate) async fn observe(
+    ctx: &Reach,
+    subject: &Which<'_>,
     target: &Target,
     kubeconfig: Option<&str>,
     gaps: &mut Gaps,
@@ -60,7 +60,7 @@ pub(super) async fn observe(
     }
 }
 
-async fn connect(ctx: &Context, subject: &Subject<'_>, revision: &str) -> Result<WorkloadCluster, String> {
+async fn connect(ctx: &Reach, subject: &Which<'_>, revision: &str) -> Result<WorkloadCluster, String> {
     if let Some(connection) = ctx.memory.connection(&subject.key, revision) {
         return Ok(connection);
     }
@@ -75,12 +75,7 @@ async fn connect(ctx: &Context, subject: &Subject<'_>, revision: &str) -> Result
     Ok(connection)
 }
 
-async fn ask(
-    ctx: &Context,
-    connection: &WorkloadCluster,
-    target: &Target,
-    gaps: &mut Gaps,
-) -> Result<Workload, String> {
+async fn ask(ctx: &Reach, connection: &WorkloadCluster, target: &Target, gaps: &mut Gaps) -> Result<Workload, String> {
     let nodes = nodes(&connection.client, gaps).await?;
     let applied = applied(&connection.client).await?;
     let mut addons = Addons::new();

@@ -12,6 +12,7 @@ mod gates;
 mod holds;
 mod hops;
 mod kept;
+mod labels;
 mod late_role;
 mod matrix;
 mod packages_first;

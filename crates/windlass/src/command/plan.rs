@@ -1,7 +1,10 @@
 //! `windlass plan`: what an upgrade or another change would do, and what would hold it now.
 
 mod deletion;
+pub mod kept;
 mod topology;
+
+use std::path::PathBuf;
 
 use serde::Serialize;
 use windlass_api::name::{ClusterName, NamespacedName};
@@ -20,7 +23,7 @@ use windlass_rehearse::preview::{self, Foreseen, preview};
 use windlass_rehearse::rehearsal::{Request, Wish};
 use windlass_runtime::chance::Seed;
 
-use crate::changed::{Changed, class_cluster_name};
+use crate::changed::{Changed, class_cluster_name, cluster_name};
 use crate::client::Connection;
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
@@ -53,6 +56,9 @@ pub struct Plan {
     /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Changed>,
+    /// Keep it in a file: `upgrade --plan FILE` does what is in it, or nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["set", "delete"])]
+    out: Option<PathBuf>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -89,12 +95,18 @@ impl Plan {
             true if self.detailed_exitcode => Exit::Changes,
             true | false => Exit::Done,
         };
+        if let Some(path) = &self.out {
+            kept::write(path, &report)?;
+        }
         if let Some(format) = self.output {
-            format.tell_cluster(&self.cluster, "PlanReport", report)?;
+            let name = if report.by_label { class_cluster_name(&self.cluster) } else { cluster_name(&self.cluster) };
+            format.tell(&name, "PlanReport", report)?;
             return Ok(exit);
         }
         output::data(&if self.markdown { report.markdown() } else { report.text() })?;
-        if report.changes() && exit != Exit::Refused {
+        if let (Some(path), true) = (&self.out, report.changes()) {
+            output::note(&format!("Next: windlass upgrade --plan {}", path.display()));
+        } else if report.changes() && exit != Exit::Refused {
             output::note(&format!("Next: windlass rehearse {} {}", self.cluster, self.wanted.words()));
         }
         Ok(exit)
@@ -157,7 +169,11 @@ pub fn review(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix
             text: report.text(),
             markdown: report.markdown(),
             first: report.way.as_ref().and_then(|way| way.hops.first()).map(|hop| hop.to.clone()),
-            asks: vec![(Trigger::Distribution, to.as_str().to_owned())],
+            asks: vec![if report.by_label {
+                (Trigger::ReleaseVersion, to.as_str().trim_start_matches('v').to_owned())
+            } else {
+                (Trigger::Distribution, to.as_str().to_owned())
+            }],
             subject: report.subject,
         }),
         Plans::OfClass(report) => Ok(Reviewed {
@@ -231,6 +247,9 @@ pub struct PlanReport {
     /// Both.
     #[serde(skip)]
     subject: NamespacedName,
+    /// Its release is a label.
+    #[serde(skip)]
+    by_label: bool,
     /// The update that would begin, or that runs and comes first; none if there is nothing to do.
     update: Option<Update>,
     /// The release that it leads to.
@@ -293,6 +312,7 @@ impl PlanReport {
                 namespace: input.target.cluster.namespace.clone(),
                 name: input.target.cluster.name.clone().into(),
             },
+            by_label: input.target.fields.is_some(),
             update,
             to: to.to_string(),
             why,

@@ -83,7 +83,7 @@ pub(super) const ALL: [Kind; 13] = [
             Action::Patch { cluster: Some(cluster), api_version, kind, name, patch }
         };
         let plan = Plan::edit(Expect::Alike, *numbers.first()?, pause(true));
-        let has_packages = course.subject.drive != Drive::Machines;
+        let has_packages = course.subject.drive.classes().is_some();
         has_packages.then(|| plan.then(begins.and(Span::minutes(10)), pause(false)))
     }),
 ];

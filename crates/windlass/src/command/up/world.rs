@@ -101,6 +101,7 @@ async fn live(
         gates: Gates::all(),
         defaults: ours.defaults,
         classes: Some(ours.hold_by),
+        labels: true,
         doors: Arc::new(doors),
         keys: Arc::new(keys),
         crashes,
