@@ -30,6 +30,15 @@ impl Body {
     pub fn frames(frames: impl Stream<Item = Bytes> + Send + 'static) -> Self {
         Self(Inner::Frames(Box::pin(frames)))
     }
+
+    /// The stream of a body that goes on; the body itself where it is whole already.
+    #[cfg(feature = "durable")]
+    pub(crate) fn into_frames(self) -> Result<Pin<Box<dyn Stream<Item = Bytes> + Send>>, Self> {
+        match self.0 {
+            Inner::Frames(frames) => Ok(frames),
+            whole @ Inner::Whole(_) => Err(Self(whole)),
+        }
+    }
 }
 
 impl http_body::Body for Body {

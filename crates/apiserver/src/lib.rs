@@ -3,7 +3,7 @@
 //! [`ApiServer`] is a tower service without a socket: give it requests, or make a client of it; [`listen`] puts it behind HTTPS.
 //! A request is read by [`request`], [`query`] and [`negotiate`], carried out by a verb, and committed to the [`store`].
 //! [`schema`] says what objects look like, [`builtin`] which kinds there always are, [`kind`] which there are right now,
-//! [`status`] and [`field`] how a refusal reads, [`apply`] who owns which field.
+//! `durable` keeps a store on a disk, [`status`] and [`field`] how a refusal reads, [`apply`] who owns which field.
 
 pub mod admission;
 mod age;
@@ -15,6 +15,8 @@ pub mod continue_token;
 mod crd;
 pub mod decode;
 mod discovery;
+#[cfg(feature = "durable")]
+pub mod durable;
 pub mod field;
 pub mod identity;
 mod json_syntax;

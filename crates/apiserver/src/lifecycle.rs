@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::kind::Kind;
 use crate::server::ApiServer;
 use crate::status::ApiError;
-use crate::store::{Entry, Key, Resource};
+use crate::store::{Entry, Key, Range, Resource};
 
 /// Something that may follow from a write.
 #[derive(Debug, Clone)]
@@ -133,6 +133,19 @@ impl ApiServer {
     pub(crate) fn note_removal(&self, kind: &Kind, entry: &Entry, owners: Vec<Value>) {
         let (resource, key) = (kind.resource.clone(), entry.key.clone());
         self.queue().push(Task::Gone { uid: entry.uid.clone(), owners, resource, key });
+    }
+
+    /// Notes all that may still have to follow from what is there: whoever ended cannot say what was left to do. An object whose
+    /// owner went is found as one that names an owner, and what waited for it as one that is to go.
+    pub(crate) fn note_all(&self) {
+        let everywhere = Range { namespace: None, after: None, limit: 0 };
+        for resource in self.store().resources() {
+            let Some(kind) = self.registry().stored(&resource).cloned() else { continue };
+            let concerns = |entry: &Entry| entry.deleting || !entry.owners.is_empty();
+            for entry in self.store().list(&resource, everywhere, concerns).entries {
+                self.note_write(&kind, None, &entry);
+            }
+        }
     }
 
     /// Works until nothing follows any more.

@@ -90,6 +90,9 @@ pub enum Error {
     /// A key or certificate could not be made.
     #[error("cannot make the server's certificates")]
     Certificate(#[from] rcgen::Error),
+    /// What should be the certificate of an authority is none.
+    #[error("the authority that was kept has no certificate")]
+    NoAuthority,
     /// TLS refused its configuration.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),

@@ -15,7 +15,7 @@ use crate::body::Body;
 use crate::identity::Identities;
 use crate::kind::{Kind, Registry};
 use crate::lifecycle;
-use crate::store::{Backend, Entry, Key, Observer, Retention, Store};
+use crate::store::{Backend, Entry, Key, Observer, Recovered, Retention, Store};
 use crate::subresource::Subresource;
 
 /// Where "now" comes from.
@@ -89,6 +89,25 @@ impl ApiServer {
         let queue = lifecycle::Queue::default();
         let server = Self::assemble(options, store, identities, crate::kind::builtins::registry(), queue);
         server.create_first_objects();
+        // As on any server that has run for a while, history does not reach back to the beginning.
+        server.store().compact(server.store().revision());
+        server
+    }
+
+    /// A server that goes on where another one ended: with its objects and kinds, at its revision, with its history. What was
+    /// left to do there is done before the first answer. Webhooks are for whoever makes it to add, and so is what was
+    /// [served](Self::serve_kind) without a definition.
+    pub fn recovered(options: Options, recovered: Recovered) -> Self {
+        let identities = Identities::new(options.seed);
+        identities.skip_to(recovered.draws);
+        let (backend, observer) = (options.backend.clone(), options.observer.clone());
+        let store = Store::recovered(options.retention, backend, observer, recovered);
+        let queue = lifecycle::Queue::default();
+        let server = Self::assemble(options, store, identities, crate::kind::builtins::registry(), queue);
+        server.redefine();
+        server.note_all();
+        // What a crash left out of them.
+        server.create_first_objects();
         server
     }
 
@@ -100,6 +119,9 @@ impl ApiServer {
         queue: lifecycle::Queue,
     ) -> Self {
         let admission = Admission::new(options.seed);
+        if let Some(backend) = &options.backend {
+            backend.counts(identities.draws());
+        }
         let server = Self(Arc::new(Inner {
             options,
             store,
@@ -116,6 +138,7 @@ impl ApiServer {
     /// A server of its own with the same objects and kinds, at the same revision. Webhooks and watches stay behind.
     #[must_use]
     pub fn fork(&self, options: Options) -> Self {
+        let options = Options { backend: None, ..options };
         let identities = self.0.identities.fork(options.seed);
         let store = self.0.store.fork(options.observer.clone());
         let fork = Self::assemble(options, store, identities, self.registry(), self.0.queue.fork());

@@ -98,6 +98,19 @@ impl ApiError {
         self
     }
 
+    /// 500, or 507 for a full disk: what was asked for is not kept, or perhaps not.
+    pub fn not_durable(why: &std::io::Error) -> Self {
+        let full = matches!(
+            why.kind(),
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded | std::io::ErrorKind::FileTooLarge
+        );
+        if full {
+            let message = format!("the write is not kept until there is room on the server's disk: {why}");
+            return Self::new(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage", message);
+        }
+        Self::internal(&format!("the write could not be made durable: {why}"))
+    }
+
     /// 404: no such object.
     pub fn not_found(resource: &str, group: &str, name: &str) -> Self {
         let message = format!("{} {name:?} not found", qualified(resource, group));

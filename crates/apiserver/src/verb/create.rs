@@ -222,11 +222,9 @@ impl ApiServer {
             });
             Self::fill(&kind, &mut object);
             self.prepare_create(&kind, &mut object);
-            // The store is empty: nothing can be in the way.
+            // One that is there stays as it is: the store is that of a server before.
             drop(self.store().put(&kind.resource, &Key::new("", name), Expect::Absent, object, self.now()));
         }
-        // As on any server that has run for a while, history does not reach back to the beginning.
-        self.store().compact(self.store().revision());
     }
 }
 

@@ -17,7 +17,7 @@ use crate::query::FieldValidation;
 use crate::schema;
 use crate::server::ApiServer;
 use crate::status::ApiError;
-use crate::store::{Entry, Expect, Key, Mismatch};
+use crate::store::{Entry, Expect, Key, Mismatch, Waits};
 
 /// A body as it was sent, and what was odd about it.
 pub(crate) struct Decoded {
@@ -241,6 +241,7 @@ impl ApiServer {
         expect: Expect,
         object: Value,
     ) -> Result<Result<Arc<Entry>, Mismatch>, ApiError> {
+        self.may_write()?;
         let object = Self::to_stored(kind, object);
         let before = match expect {
             Expect::Absent => None,
@@ -262,6 +263,7 @@ impl ApiServer {
         entry: &Entry,
         last: Value,
     ) -> Result<Result<Arc<Entry>, Mismatch>, ApiError> {
+        self.may_write()?;
         let owners = last["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
         let last = Self::to_stored(kind, last);
         let removed = match self.store().remove(&kind.resource, &entry.key, entry.revision, last, self.now()) {
@@ -273,11 +275,16 @@ impl ApiServer {
         Ok(Ok(removed))
     }
 
+    /// Refuses a write that could not be made durable as things are.
+    fn may_write(&self) -> Result<(), ApiError> {
+        self.store().refuses().map_or(Ok(()), |error| Err(ApiError::not_durable(&error)))
+    }
+
     async fn persisted(&self, revision: u64) -> Result<(), ApiError> {
-        self.store()
-            .durable(revision)
-            .await
-            .map_err(|e| ApiError::internal(&format!("the write could not be made durable: {e}")))
+        if self.store().waits() == Waits::TheDoor {
+            return Ok(());
+        }
+        self.store().durable(revision).await.map_err(|error| ApiError::not_durable(&error))
     }
 
     /// Changes an object on the server's own behalf: metadata and status, without webhooks. An object that nothing keeps any

@@ -10,10 +10,14 @@ mod concurrency;
 mod conformance;
 #[cfg(test)]
 mod differential;
+#[cfg(all(test, feature = "durable"))]
+mod durable;
 #[cfg(test)]
 mod extension;
 #[cfg(test)]
 mod hostile;
+#[cfg(all(test, feature = "durable"))]
+mod linear;
 #[cfg(test)]
 mod random;
 #[cfg(test)]

@@ -21,6 +21,7 @@ mod play;
 mod propagation;
 mod releases;
 mod report;
+mod resumed;
 mod risks;
 mod sameness;
 mod seed_002;
