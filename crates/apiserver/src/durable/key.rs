@@ -103,7 +103,8 @@ impl Keys {
         if let Some(directory) = path.parent().filter(|directory| !directory.as_os_str().is_empty()) {
             crate::private::make_folders(directory).map_err(os)?;
         }
-        let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        let nibbles = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+        let hex: String = nibbles.filter_map(|nibble| char::from_digit(nibble.into(), 16)).collect();
         let text = format!("# Seals data directories of Windlass. Without it they cannot be read.\n{hex}\n");
         let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).map_err(os)?;
         file.write_all(text.as_bytes()).and_then(|()| file.sync_all()).map_err(os)?;

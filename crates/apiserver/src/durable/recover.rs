@@ -60,9 +60,12 @@ pub(super) struct Found {
     pub(super) is_current: bool,
 }
 
-/// The history since the checkpoint: of each place, where it begins, and what happened.
+/// The history since the checkpoint, of each place.
 #[derive(Default)]
-struct History(BTreeMap<Place, (u64, Vec<(Resource, Arc<Change>)>)>);
+struct History(BTreeMap<Place, Since>);
+
+/// The revision that it begins after, and what happened.
+type Since = (u64, Vec<(Resource, Arc<Change>)>);
 
 fn damaged(name: Name, why: impl Into<String>) -> RecoverError {
     RecoverError::Damaged { file: name.to_string(), why: why.into() }

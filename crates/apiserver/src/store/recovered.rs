@@ -64,7 +64,7 @@ impl Store {
         recovered: Recovered,
     ) -> Self {
         let Recovered { revision, horizon, tables, changes, .. } = recovered;
-        let mut state = State { revision, horizon, retention, ..State::default() };
+        let mut state = State { revision, retention, horizon, ..State::default() };
         for (resource, table) in tables {
             for ByKey(entry) in &table.0 {
                 for owner in &entry.owners {

@@ -167,11 +167,11 @@ fn what_was_left_to_do_is_done_after_a_restart() {
         let options = Options { backend: Some(journal.backend("here")), controllers: false, ..Options::default() };
         let kept = Kept { server: ApiServer::new(options), journal };
         let owner = kept.send(Method::POST, CONFIG_MAPS, &config_map("owner", 1)).await.1;
-        let mut owned = config_map("owned", 1);
+        let mut child = config_map("owned", 1);
         let uid = owner["metadata"]["uid"].clone();
-        owned["metadata"]["ownerReferences"] =
+        child["metadata"]["ownerReferences"] =
             json!([{"apiVersion": "v1", "kind": "ConfigMap", "name": "owner", "uid": uid}]);
-        assert_eq!(kept.send(Method::POST, CONFIG_MAPS, &owned).await.0, 201);
+        assert_eq!(kept.send(Method::POST, CONFIG_MAPS, &child).await.0, 201);
         let other = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "other"}});
         kept.send(Method::POST, "/api/v1/namespaces", &other).await;
         let inside = "/api/v1/namespaces/other/configmaps";

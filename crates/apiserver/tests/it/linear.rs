@@ -128,7 +128,7 @@ fn operation(sent: u64, answered: u64, asked: Asked, told: Told) -> Operation {
 fn the_checker_knows_a_history_that_no_register_has() {
     let created = operation(1, 2, Asked::Create(7), Told::Written(10));
     let check = |more: &[Operation], expected: bool| {
-        let operations = [&[created.clone()], more].concat();
+        let operations = [std::slice::from_ref(&created), more].concat();
         assert_eq!(is_linearizable(&operations), expected, "{operations:?}");
     };
     check(&[operation(3, 4, Asked::Read, Told::There(7, 10))], true);

@@ -10,13 +10,15 @@ mod concurrency;
 mod conformance;
 #[cfg(test)]
 mod differential;
-#[cfg(all(test, feature = "durable"))]
+#[cfg(feature = "durable")]
+#[cfg(test)]
 mod durable;
 #[cfg(test)]
 mod extension;
 #[cfg(test)]
 mod hostile;
-#[cfg(all(test, feature = "durable"))]
+#[cfg(feature = "durable")]
+#[cfg(test)]
 mod linear;
 #[cfg(test)]
 mod random;

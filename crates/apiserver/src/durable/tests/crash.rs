@@ -38,9 +38,8 @@ fn live(seed: u64, faults: Faults, end: End) {
         match end {
             // What was written stays, synced or not.
             End::Kill => {}
-            End::PowerCut => disk.cut_power(),
             End::Either if dice.one_in(2) => {}
-            End::Either => disk.cut_power(),
+            End::PowerCut | End::Either => disk.cut_power(),
         }
     }
 }
