@@ -192,9 +192,22 @@ keys! {
     /// On a Secret of a cluster that was lost and made anew: what it was taken from, `Machine/x`. Written by `windlass secrets
     /// recover`; read by people.
     RECOVERED_FROM: String = "windlass.dev/recovered-from";
-    /// On a `TanzuKubernetesCluster`: the digest of what a newer Windlass decides otherwise, which machines may be replaced for.
-    /// Written by people; read by us.
-    ACCEPTED_DEFAULTS: String = "windlass.dev/accepted-defaults";
+    /// On a `TanzuKubernetesCluster`: the digest of the envelope that somebody has agreed to. Written by people and by `windlass
+    /// approve`; read by us, who begin no other update that needs it.
+    APPROVED: String = "windlass.dev/approved";
+    /// On a `TanzuKubernetesCluster`: the digest of the envelope that somebody does not want. Written by people and by `windlass
+    /// reject`; read by us, who do not begin it.
+    REJECTED: String = "windlass.dev/rejected";
+    /// Why somebody decided so. Written and read as the two above.
+    DECIDED_BECAUSE: String = "windlass.dev/decided-because";
+    /// Who decided last. Written by our admission, and by nobody else; read by us, who put it on record.
+    DECIDED_BY: String = "windlass.dev/decided-by";
+    /// On a `TanzuKubernetesCluster`: who asked last for what it is to be, where that has to be approved. Written by our admission;
+    /// read by it, where somebody else has to approve.
+    ASKED_BY: String = "windlass.dev/asked-by";
+    /// On a `TanzuKubernetesCluster`: that its updates have to be approved, and by whom, as its namespace wanted it when it was asked
+    /// for. Written by our admission; read by us.
+    APPROVAL: String = "windlass.dev/approval";
     /// On a `ClusterUpdate` that is to be given up: who wants that. Written by people and by `windlass abort`; read by us, who
     /// undo what was begun if nothing has been replaced yet, and go on otherwise.
     ABORT: String = "windlass.dev/abort";

@@ -102,6 +102,10 @@ keys! {
     RELEASE_VERSION: KubernetesVersion = "release.giantswarm.io/version",
         |version| version.label().to_string().trim_start_matches('v').to_owned();
 
+    /// Who has to approve the updates of clusters of a namespace: `none`, `required`, or `second-person`, who has not asked for them.
+    /// Written by people, on the Namespace; read by our admission.
+    APPROVAL: String = "windlass.dev/approval";
+
     /// The Job that a Pod belongs to. Written by Kubernetes; read by us and by people who look for the attempts of an update.
     JOB_NAME: ObjectName = "job-name";
     /// The update that an object was made by. Written by us; read by us, to adopt nothing that another update made.

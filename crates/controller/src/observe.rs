@@ -103,7 +103,8 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
     };
     let earlier_jobs =
         update.as_ref().map(|update| earlier::jobs(ctx, &target.cluster.uid, update)).unwrap_or_default();
-    let orders = orders::find(ctx, &subject, update.as_ref(), &mut gaps).await;
+    let mut orders = orders::find(ctx, &subject, update.as_ref(), &mut gaps).await;
+    orders.approval = orders::approval(tkc);
     let pools = management::pools(ctx, &subject, target, update.as_ref(), &mut gaps).await;
     let secrets = match &cluster {
         ClusterState::Absent => secrets::Found::default(),
@@ -135,7 +136,7 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         update,
         orders,
         gaps: gaps.0,
-        consent: tkc.metadata.annotations.as_ref().and_then(|all| all.get(annotation::ACCEPTED_DEFAULTS.name)).cloned(),
+        consent: tkc.metadata.annotations.as_ref().and_then(|all| all.get(annotation::APPROVED.name)).cloned(),
         releases,
         earlier_templates,
         deployed: None,

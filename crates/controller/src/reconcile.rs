@@ -456,6 +456,8 @@ fn awaits_workload(blocked: &Blocked) -> bool {
         | Blocked::DrainBlocked { .. }
         | Blocked::MachineFailed { .. }
         | Blocked::PoolStalled { .. }
+        | Blocked::ApprovalNeeded { .. }
+        | Blocked::Rejected { .. }
         | Blocked::ConsentNeeded { .. } => false,
     }
 }

@@ -9,7 +9,7 @@ mod list;
 mod managed;
 mod ownership;
 mod path;
-mod secret;
+pub(crate) mod secret;
 mod text;
 
 use serde::Serialize;

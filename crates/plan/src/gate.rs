@@ -41,7 +41,7 @@ use serde::Serialize;
 pub use a_whole_node_stays::a_whole_node_stays;
 pub use blocked::Blocked;
 pub use certificates_present::certificates_present;
-pub use consent::consent;
+pub use consent::{approval, consent};
 pub use control_plane_healthy::control_plane_healthy;
 pub(crate) use control_plane_healthy::not_ready;
 pub use etcd_quorum::etcd_quorum;
@@ -130,7 +130,7 @@ pub enum Gate {
     NoGaps,
     /// No machine is touched beside a pool of workers that has given up moving.
     PoolMoves,
-    /// Machines are replaced for new defaults of Windlass only with their owner's consent.
+    /// What only Windlass asks for, and what a namespace wants approved, is begun only when somebody has agreed to just that.
     Consent,
 }
 

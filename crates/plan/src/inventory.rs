@@ -51,7 +51,7 @@ pub struct Inventory {
     pub orders: Orders,
     /// What could not be observed.
     pub gaps: Vec<Gap>,
-    /// What its owner has agreed to that only Windlass asks for: a digest, as the refusal names it.
+    /// What somebody has agreed to: the digest of an envelope, as the refusal names it.
     pub consent: Option<String>,
     /// The releases that are kept for it.
     pub releases: Releases,
@@ -68,6 +68,28 @@ pub struct Inventory {
 pub struct Orders {
     /// To give it up.
     pub abort: Option<Abort>,
+    /// Not to begin the next one without approval, or at all.
+    pub approval: Approval,
+}
+
+/// Whether an update has to be approved, and what was decided against.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Approval {
+    /// No update begins without it.
+    pub is_required: bool,
+    /// What somebody does not want.
+    pub rejected: Option<Rejection>,
+}
+
+/// An update that somebody does not want.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Rejection {
+    /// The digest of its envelope.
+    pub digest: String,
+    /// Who.
+    pub by: String,
+    /// Why, if that was said.
+    pub because: String,
 }
 
 /// The order to give an update up, and how far that is.

@@ -5,6 +5,7 @@
 //! (`postBuild.substitute`). Comments, quotes, line endings and everything else stay as they are. Where there is more than one
 //! place, or others share it, nothing is changed: the refusal names the places.
 
+mod compare;
 mod find;
 mod overlay;
 mod tree;
@@ -16,6 +17,7 @@ use std::fmt;
 use windlass_api::label;
 use windlass_api::name::NamespacedName;
 
+pub use compare::{Comparison, Difference, Standing, compare};
 use find::{Hit, Reading};
 use tree::Content;
 
@@ -152,6 +154,9 @@ fn unread_too(unread: &[String]) -> String {
 }
 
 impl Trigger {
+    /// All of them.
+    const ALL: [Self; 4] = [Self::ReleaseVersion, Self::ReleaseName, Self::Topology, Self::Distribution];
+
     /// The keys that lead to the field.
     pub fn path(self) -> &'static [&'static str] {
         match self {

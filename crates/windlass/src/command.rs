@@ -1,12 +1,14 @@
 //! The verbs, one file each.
 
 mod abort;
+mod approve;
 mod control_plane;
 mod create;
 mod demo;
 mod describe;
 mod diff;
 mod get;
+mod gitops;
 mod logs;
 mod packages;
 mod plan;
@@ -48,9 +50,13 @@ pub enum Command {
     Sweep(sweep::Sweep),
     Upgrade(upgrade::Args),
     Update(update::Update),
+    #[command(subcommand)]
+    Gitops(gitops::Gitops),
     Logs(logs::Logs),
     Retry(retry::Retry),
     Abort(abort::Abort),
+    Approve(approve::Approve),
+    Reject(approve::Reject),
     #[command(subcommand)]
     Release(release::Release),
     #[command(subcommand)]
@@ -80,9 +86,12 @@ impl Command {
             Self::Sweep(sweep) => sweep.run(),
             Self::Upgrade(upgrade) => upgrade.run(),
             Self::Update(update) => block_on(update.run()),
+            Self::Gitops(gitops) => block_on(gitops.run()),
             Self::Logs(logs) => block_on(logs.run()),
             Self::Retry(retry) => retry.run(),
             Self::Abort(abort) => block_on(abort.run()),
+            Self::Approve(approve) => block_on(approve.run()),
+            Self::Reject(reject) => block_on(reject.run()),
             Self::Release(release) => block_on(release.run()),
             Self::Secrets(secrets) => block_on(secrets.run()),
             Self::Snapshot(snapshot) => snapshot.run(),

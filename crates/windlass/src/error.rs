@@ -38,9 +38,10 @@ Exit codes:
     0  done, or there was nothing to do; `up`: ended by SIGINT or SIGTERM
     1  failed, or wrong usage
     1  diff: something differs; what fails there is more than 1
-    2  plan --detailed-exitcode, secrets: there is something to change; snapshot diff: something has changed
+    2  plan --detailed-exitcode, secrets: there is something to change; snapshot diff: something has changed;
+       gitops check: the repository is older, or drifts
     3  refused, by a rule: the message says which
-    4  update: it waits for somebody to agree
+    4  update, upgrade: it waits for somebody to agree
     5  what was begun has failed; rehearse: the goal was not reached;
        sweep: something is broken; verify: something is wrong
     6  timed out while waiting; what was begun goes on

@@ -1,5 +1,7 @@
 //! Repositories, through the `git` that people have: its settings, hooks, signatures and credentials are theirs.
 
+mod error;
+
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -7,7 +9,19 @@ use std::process::{Command, Stdio};
 
 use windlass_plan::source::File;
 
-use crate::error::{Explained, Kind};
+pub use error::Error;
+
+/// What git keeps while something is under way that a commit of ours would end, or end up in: the file or folder, and in words.
+const UNDER_WAY: [(&str, &str); 6] = [
+    ("MERGE_HEAD", "a merge"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase"),
+    ("BISECT_LOG", "a bisection"),
+];
+/// What stands for a link among the modes of files. Where it leads to is not ours to change.
+const LINK: &str = "120000";
 
 /// A folder with a checked-out branch.
 #[derive(Debug)]
@@ -18,27 +32,73 @@ pub struct Checkout {
 }
 
 impl Checkout {
-    /// The checkout that a path is in. With a branch that is not checked out there, one of its own, beside: what a person works
-    /// on is not touched.
-    pub fn open(path: &Path, branch: Option<&str>, beside: &Path) -> Result<Self, Error> {
+    /// The checkout that a path is in, to read it as it is.
+    pub fn look(path: &Path) -> Result<Self, Error> {
         let top = git(path, &["rev-parse", "--show-toplevel"])
             .map_err(|error| Error::NoRepository { path: path.to_owned(), source: Box::new(error) })?;
-        let here = Self { root: PathBuf::from(top.trim_end()), made_from: None };
-        let Some(branch) = branch else { return here.clean() };
-        if git(&here.root, &["symbolic-ref", "--quiet", "--short", "HEAD"]).ok().as_deref().map(str::trim_end)
-            == Some(branch)
-        {
-            return here.clean();
+        Ok(Self { root: PathBuf::from(top.trim_end()), made_from: None })
+    }
+
+    /// The checkout that a path is in, to commit in it. With a branch that is not checked out there, one of its own, beside: what a
+    /// person works on is not touched.
+    pub fn open(path: &Path, branch: Option<&str>, beside: &Path) -> Result<Self, Error> {
+        let here = Self::look(path)?;
+        if git(&here.root, &["rev-parse", "--verify", "--quiet", "HEAD"]).is_err() {
+            return Err(Error::Empty { root: here.root });
         }
-        let beside = beside.to_str().unwrap_or_default().to_owned();
-        let is_known = git(&here.root, &["rev-parse", "--verify", "--quiet", &format!("refs/heads/{branch}")]).is_ok();
-        let made = if is_known {
-            git(&here.root, &["worktree", "add", "--quiet", &beside, branch])
+        let checked_out = here.branch();
+        if let Some(branch) = branch.filter(|branch| checked_out.as_deref() != Some(*branch)) {
+            return here.beside(branch, beside);
+        }
+        here.nothing_is_under_way()?;
+        let Some(branch) = checked_out else { return Err(Error::Detached { root: here.root }) };
+        here.follows_something(&branch)?;
+        here.clean()
+    }
+
+    /// The branch that is checked out; none where it is a commit alone.
+    fn branch(&self) -> Option<String> {
+        let head = git(&self.root, &["symbolic-ref", "--quiet", "--short", "HEAD"]);
+        head.ok().map(|head| head.trim_end().to_owned())
+    }
+
+    /// A checkout of a branch beside this one: of the branch that is here, of that which the remote has, or of a new one.
+    fn beside(self, branch: &str, beside: &Path) -> Result<Self, Error> {
+        let folder = beside.to_str().unwrap_or_default();
+        let is_there = |name: &str| git(&self.root, &["rev-parse", "--verify", "--quiet", name]).is_ok();
+        let remote = self.remote(branch);
+        let theirs = format!("{remote}/{branch}");
+        let made = if is_there(&format!("refs/heads/{branch}")) {
+            self.follows_something(branch)?;
+            git(&self.root, &["worktree", "add", "--quiet", folder, branch])
+        } else if is_there(&format!("refs/remotes/{theirs}")) {
+            git(&self.root, &["worktree", "add", "--quiet", "--track", "-b", branch, folder, &theirs])
         } else {
-            git(&here.root, &["worktree", "add", "--quiet", "-b", branch, &beside])
+            git(&self.root, &["worktree", "add", "--quiet", "-b", branch, folder])
         };
         made.map_err(|error| Error::Branch { branch: branch.to_owned(), source: Box::new(error) })?;
-        Ok(Self { root: PathBuf::from(beside), made_from: Some(here.root) })
+        Ok(Self { root: PathBuf::from(beside), made_from: Some(self.root) })
+    }
+
+    /// A commit in the middle of something would end up in it.
+    fn nothing_is_under_way(&self) -> Result<(), Error> {
+        for (name, what) in UNDER_WAY {
+            let path = git(&self.root, &["rev-parse", "--git-path", name])?;
+            if self.root.join(path.trim_end()).exists() {
+                return Err(Error::UnderWay { root: self.root.clone(), what });
+            }
+        }
+        Ok(())
+    }
+
+    /// A branch whose counterpart was deleted was merged, or given up: what is committed to it is lost on people.
+    fn follows_something(&self, branch: &str) -> Result<(), Error> {
+        let asked = ["for-each-ref", "--format=%(upstream:short) %(upstream:track)", &format!("refs/heads/{branch}")];
+        let answer = git(&self.root, &asked)?;
+        match answer.trim_end().split_once(' ') {
+            Some((upstream, "[gone]")) => Err(Error::Gone { branch: branch.to_owned(), upstream: upstream.to_owned() }),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Nothing of a person's own may end up in the commit, or get lost with it.
@@ -51,10 +111,19 @@ impl Checkout {
     /// The files that may say something of a cluster.
     pub fn files(&self) -> Result<Vec<File>, Error> {
         let patterns = ["*.yaml", "*.yml", "*.json", "Kustomization", "*/Kustomization"];
-        let listed = git(&self.root, &[&["ls-files", "-z", "--"], patterns.as_slice()].concat())?;
-        let mut files = Vec::new();
-        for path in listed.split('\0').filter(|path| !path.is_empty()) {
-            let bytes = fs::read(self.root.join(path)).map_err(|source| Error::File { path: path.into(), source })?;
+        let listed = git(&self.root, &[&["ls-files", "-z", "--stage", "--"], patterns.as_slice()].concat())?;
+        let mut files: Vec<File> = Vec::new();
+        for (about, path) in listed.split('\0').filter_map(|line| line.split_once('\t')) {
+            // In the middle of a merge, a file is listed once for each side.
+            if about.starts_with(LINK) || files.last().is_some_and(|last| last.path == path) {
+                continue;
+            }
+            let bytes = match fs::read(self.root.join(path)) {
+                Ok(bytes) => bytes,
+                // Not everything has to be checked out.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(source) => return Err(Error::File { path: path.into(), source }),
+            };
             // What is no text is no manifest.
             if let Ok(text) = String::from_utf8(bytes) {
                 files.push(File { path: path.to_owned(), text });
@@ -66,6 +135,12 @@ impl Checkout {
     /// Writes files and commits them. If that is refused, they are as they were.
     pub fn commit(&self, files: &[File], message: &str) -> Result<String, Error> {
         let paths: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+        for path in &paths {
+            let is_tracked = git(&self.root, &["ls-files", "--error-unmatch", "--", path]).is_ok();
+            if !is_tracked && fs::symlink_metadata(self.root.join(path)).is_ok() {
+                return Err(Error::InTheWay { path: PathBuf::from(path) });
+            }
+        }
         let written = self.write(files).and_then(|()| {
             git(&self.root, &[&["add", "--"], paths.as_slice()].concat())?;
             let commit = [&["commit", "--quiet", "--file=-", "--"], paths.as_slice()].concat();
@@ -91,7 +166,12 @@ impl Checkout {
             if git(&self.root, &["cat-file", "-e", &format!("HEAD:{path}")]).is_ok() {
                 git(&self.root, &["checkout", "--quiet", "HEAD", "--", path])?;
             } else {
-                fs::remove_file(self.root.join(path)).map_err(|source| Error::File { path: path.into(), source })?;
+                match fs::remove_file(self.root.join(path)) {
+                    Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                        return Err(Error::File { path: path.into(), source });
+                    }
+                    Ok(()) | Err(_) => {}
+                }
             }
         }
         Ok(())
@@ -100,11 +180,15 @@ impl Checkout {
     /// Sends the branch to where it comes from, `origin` if it comes from nowhere.
     pub fn push(&self) -> Result<String, Error> {
         let branch = git(&self.root, &["symbolic-ref", "--short", "HEAD"])?.trim_end().to_owned();
-        let remote = git(&self.root, &["config", &format!("branch.{branch}.remote")]);
-        let remote = remote.map_or_else(|_| "origin".to_owned(), |remote| remote.trim_end().to_owned());
+        let remote = self.remote(&branch);
         let pushed = git(&self.root, &["push", "--quiet", "--set-upstream", &remote, &branch]);
         pushed.map_err(|error| Error::Push { branch, remote: remote.clone(), source: Box::new(error) })?;
         Ok(remote)
+    }
+
+    fn remote(&self, branch: &str) -> String {
+        let remote = git(&self.root, &["config", &format!("branch.{branch}.remote")]);
+        remote.map_or_else(|_| "origin".to_owned(), |remote| remote.trim_end().to_owned())
     }
 
     /// Removes what was made for the commit; the branch stays.
@@ -122,6 +206,10 @@ fn git_with(folder: &Path, arguments: &[&str], input: &str) -> Result<String, Er
     let told = arguments.join(" ");
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(arguments).env("GIT_TERMINAL_PROMPT", "0").env("LC_ALL", "C");
+    // Whoever runs us in a hook means the repository that was named, and not the one of the hook.
+    for of_another in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
+        command.env_remove(of_another);
+    }
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(Error::NoGit)?;
     if let Some(mut stdin) = child.stdin.take() {
@@ -134,48 +222,4 @@ fn git_with(folder: &Path, arguments: &[&str], input: &str) -> Result<String, Er
     let says = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     let (said, printed) = (says(&output.stderr), says(&output.stdout));
     Err(Error::Git { told, said: if said.is_empty() { printed } else { said } })
-}
-
-/// A repository does not do what it is asked.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("git cannot be run")]
-    NoGit(#[source] io::Error),
-    #[error("git {told}: {said}")]
-    Git { told: String, said: String },
-    #[error("{} is not in a repository", .path.display())]
-    NoRepository { path: PathBuf, source: Box<Error> },
-    #[error("{} has changes that are not committed: {}", .root.display(), .files.join(", "))]
-    Dirty { root: PathBuf, files: Vec<String> },
-    #[error("the branch {branch} cannot be checked out")]
-    Branch { branch: String, source: Box<Error> },
-    #[error("{} cannot be read or written", .path.display())]
-    File { path: PathBuf, source: io::Error },
-    #[error("the commit was refused, and all files are as they were")]
-    Commit(#[source] Box<Error>),
-    #[error("{remote} does not take the branch {branch}; the commit is in it, here")]
-    Push { branch: String, remote: String, source: Box<Error> },
-}
-
-impl Explained for Error {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::NoRepository { .. } | Self::Dirty { .. } | Self::Branch { .. } => Kind::User,
-            Self::NoGit(_) | Self::Git { .. } | Self::File { .. } | Self::Commit(_) | Self::Push { .. } => {
-                Kind::Environment
-            }
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        Some(match self {
-            Self::NoGit(_) => "install git".to_owned(),
-            Self::NoRepository { .. } => "--commit with a folder that git knows".to_owned(),
-            Self::Dirty { .. } => "git stash, or --branch with a branch that is not checked out".to_owned(),
-            Self::Branch { .. } => "git branch --list, git worktree list".to_owned(),
-            Self::Push { branch, remote, .. } => format!("git pull --rebase {remote} {branch}, then git push"),
-            Self::Commit(_) => "what the hook says".to_owned(),
-            Self::Git { .. } | Self::File { .. } => return None,
-        })
-    }
 }

@@ -1,4 +1,4 @@
-//! An update that does not begin by itself: what a newer Windlass would replace machines for.
+//! An update that does not begin by itself: what a newer Windlass would replace machines for, or what has to be approved.
 
 use windlass_api::annotation;
 use windlass_api::condition::{ConditionStatus, ConditionType};
@@ -24,7 +24,8 @@ impl Pending {
 
     /// What would be done, without how to agree.
     pub fn what(&self) -> &str {
-        self.message.split_once("; agree to it").map_or(self.message.as_str(), |(what, _)| what)
+        let before = |way_out: &str| self.message.split_once(way_out).map(|(what, _)| what);
+        before("; agree to it").or_else(|| before("; ask for something else")).unwrap_or(self.message.as_str())
     }
 
     /// Whether somebody has agreed already, and nobody has looked since.
@@ -40,8 +41,20 @@ pub fn message(cluster: &TanzuKubernetesCluster) -> Option<String> {
     (pending.status == ConditionStatus::True.as_str()).then(|| pending.message.clone())
 }
 
+/// Whether updates of a cluster have to be approved before they begin.
+pub fn needs_approval(cluster: &TanzuKubernetesCluster) -> bool {
+    let annotations = cluster.metadata.annotations.as_ref();
+    annotations.is_some_and(|annotations| annotations.contains_key(annotation::APPROVAL.name))
+}
+
 /// What was agreed to last.
 pub fn agreed(cluster: &TanzuKubernetesCluster) -> Option<&str> {
     let annotations = cluster.metadata.annotations.as_ref()?;
-    annotations.get(annotation::ACCEPTED_DEFAULTS.name).map(String::as_str)
+    annotations.get(annotation::APPROVED.name).map(String::as_str)
+}
+
+/// Who decided last about an update of a cluster.
+pub fn decided_by(cluster: &TanzuKubernetesCluster) -> Option<&str> {
+    let annotations = cluster.metadata.annotations.as_ref()?;
+    annotations.get(annotation::DECIDED_BY.name).map(String::as_str)
 }

@@ -270,13 +270,13 @@ mod tests {
 
     #[test]
     fn what_was_agreed_to_is_not_reached_before_somebody_has_looked() {
-        let message = "this would be; agree to it: (or kubectl annotate x windlass.dev/accepted-defaults=sha256:7)";
+        let message = "this would be; agree to it: (or kubectl annotate x windlass.dev/approved=sha256:7)";
         let check = |agreed: &str, seen: &Seen| {
             let machines = json!({"count": 1, "class": "small", "storageClass": "fast"});
             let cluster = serde_json::from_value(json!({
                 "apiVersion": "run.tanzu.vmware.com/v1alpha1",
                 "kind": "TanzuKubernetesCluster",
-                "metadata": {"name": "my-tkc", "annotations": {"windlass.dev/accepted-defaults": agreed}},
+                "metadata": {"name": "my-tkc", "annotations": {"windlass.dev/approved": agreed}},
                 "spec": {"distribution": {"fullVersion": "v1"}, "topology": {"controlPlane": machines, "workers": machines}},
                 "status": {"observedGeneration": 2, "phase": "running", "version": "v1", "conditions": [
                     {"type": "UpdatePending", "status": "True", "reason": "ConsentNeeded", "message": message,

@@ -52,6 +52,22 @@ pub struct ClusterUpdateSpec {
     /// Why there is an update at all. The digest does not cover it: it is what was seen when the update began.
     #[serde(default)]
     pub cause: Cause,
+    /// Who agreed to it, where that was needed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalRecord>,
+}
+
+/// Who agreed to an update: to its envelope, and to no other.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApprovalRecord {
+    /// Who.
+    pub by: String,
+    /// When that was acted on, as RFC 3339.
+    pub at: String,
+    /// Why, if that was said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub because: Option<String>,
 }
 
 impl ClusterUpdate {

@@ -64,6 +64,7 @@ pub(super) async fn judge(
     asked: &TanzuKubernetesCluster,
     before: Option<&TanzuKubernetesCluster>,
 ) -> Result<Verdict, Unknown> {
+    let asked = &anew(asked, before);
     let mut candidates = candidates(client).await?;
     if let Some(before) = before {
         keep_own(client, before, &mut candidates).await?;
@@ -94,6 +95,20 @@ pub(super) async fn judge(
     let before = before.filter(|_| !back.is_open_to(&target.release.distribution));
     let warnings = before.and_then(|before| warning::of(before, &complete, workers_wait)).into_iter().collect();
     Ok(Verdict::Accepted { full_version: resolved, warnings })
+}
+
+/// What is asked for, without the full version of another release that was only left where it was: whoever names a release in full as
+/// its version means that. So do files in a repository, which are applied by tools that take nothing away.
+fn anew(asked: &TanzuKubernetesCluster, before: Option<&TanzuKubernetesCluster>) -> TanzuKubernetesCluster {
+    let mut asked = asked.clone();
+    let Some(before) = before.map(|before| &before.spec.distribution) else { return asked };
+    let distribution = &mut asked.spec.distribution;
+    let is_full = |text: &str| text.parse::<KubernetesVersion>().is_ok_and(|version| version.build().is_some());
+    let names = distribution.version.as_deref().is_some_and(is_full) && distribution.version != before.version;
+    if names && distribution.full_version == before.full_version {
+        distribution.full_version = None;
+    }
+    asked
 }
 
 async fn candidates(client: &Client) -> Result<Vec<Candidate>, Unknown> {

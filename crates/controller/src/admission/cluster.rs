@@ -21,7 +21,7 @@ use windlass_plan::resolve::admit::{self, Request, admit, class_of};
 use windlass_plan::resolve::hold::HoldBy;
 
 use super::choice::Unknown;
-use super::{API_VERSION, KIND};
+use super::{API_VERSION, KIND, approval};
 
 /// The name by which refusals mention this webhook.
 pub const NAME: &str = "releases.clusters.windlass.dev";
@@ -103,6 +103,9 @@ async fn judge(
     cluster: &Cluster,
     before: Option<&Cluster>,
 ) -> Result<Judged, Unknown> {
+    if let Some(why) = approval::refused_of_class(client, request).await? {
+        return Ok(Err(why));
+    }
     let class = class(client, cluster, request).await?;
     let releases: Vec<TanzuKubernetesRelease> = all(client, "TanzuKubernetesReleases").await?;
     let os_images: Vec<OSImage> = all(client, "OSImages").await?;

@@ -5,8 +5,9 @@ use kube::Api;
 use kube::api::ListParams;
 use windlass_api::annotation;
 use windlass_api::kind::cluster_update::ClusterUpdate;
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::label;
-use windlass_plan::inventory::{Abort, Orders, UpdateRecord, UpdateRecordState};
+use windlass_plan::inventory::{Abort, Approval, Orders, Rejection, UpdateRecord, UpdateRecordState};
 use windlass_runtime::key::Key;
 
 use super::{Gaps, Subject, management};
@@ -34,7 +35,18 @@ pub(super) async fn find(
         UpdateRecordState::Aborted => resolve::asks_for(ctx, subject.tkc, &live).then_some(order),
         UpdateRecordState::Succeeded => None,
     };
-    Orders { abort }
+    Orders { abort, ..Orders::default() }
+}
+
+/// Whether the next update has to be approved, and what was decided against.
+pub(super) fn approval(tkc: &TanzuKubernetesCluster) -> Approval {
+    let text = |name: &str| tkc.metadata.annotations.as_ref().and_then(|all| all.get(name)).cloned();
+    let rejected = text(annotation::REJECTED.name).map(|digest| Rejection {
+        digest,
+        by: text(annotation::DECIDED_BY.name).unwrap_or_else(|| "somebody".to_owned()),
+        because: text(annotation::DECIDED_BECAUSE.name).unwrap_or_default(),
+    });
+    Approval { is_required: text(annotation::APPROVAL.name).is_some(), rejected }
 }
 
 /// An order that is still to be followed.

@@ -3,16 +3,18 @@
 //! The first is written only on the cluster that was looked at. Whoever changes their mind between a look and its record is heard
 //! by that: either they were first, and the cluster is planned for anew, or admission sees that an update begins and answers them.
 
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::PostParams;
 use kube::{Api, Resource};
 use serde_json::json;
-use windlass_api::kind::cluster_update::{ClusterUpdate, ClusterUpdateSpec};
+use windlass_api::kind::cluster_update::{ApprovalRecord, ClusterUpdate, ClusterUpdateSpec};
 use windlass_api::kind::tanzu::{TanzuKubernetesCluster, TanzuKubernetesClusterStatus};
-use windlass_api::label;
+use windlass_api::{annotation, label};
 use windlass_plan::planner::Record;
 use windlass_runtime::runner::Ctx;
 
+use super::condition::moment;
 use super::{RecordError, apply_status, namespace, object};
 use crate::execute::FIELD_MANAGER;
 use crate::reconcile::belongs_to;
@@ -35,7 +37,7 @@ pub(crate) async fn begin(
     tkc: &TanzuKubernetesCluster,
     begin: &Record,
 ) -> Result<Begun, RecordError> {
-    let Some(update) = record(tkc, begin) else { return Ok(Begun::Outdated) };
+    let Some(update) = record(tkc, begin, ctx.access.clock.now()) else { return Ok(Begun::Outdated) };
     let name = update.metadata.name.clone().unwrap_or_default();
     if !announce(ctx, tkc, &name).await? {
         return Ok(Begun::Outdated);
@@ -70,7 +72,7 @@ async fn announce(ctx: &Ctx<Context>, tkc: &TanzuKubernetesCluster, update: &str
 }
 
 /// The record of an update that begins.
-fn record(tkc: &TanzuKubernetesCluster, begin: &Record) -> Option<ClusterUpdate> {
+fn record(tkc: &TanzuKubernetesCluster, begin: &Record, now: Timestamp) -> Option<ClusterUpdate> {
     let Record::Begin { name, ordinal, id, from, to, envelope_digest, cause } = begin else { return None };
     let cluster = tkc.metadata.name.clone().unwrap_or_default();
     let spec = ClusterUpdateSpec {
@@ -81,12 +83,21 @@ fn record(tkc: &TanzuKubernetesCluster, begin: &Record) -> Option<ClusterUpdate>
         to: to.clone(),
         envelope_digest: envelope_digest.clone(),
         cause: cause.clone(),
+        approval: approval(tkc, envelope_digest, now),
     };
     let mut update = ClusterUpdate::new(name.as_str(), spec);
     let labels = [(label::CLUSTER_NAME.name.to_owned(), cluster), label::UPDATE_ID.entry(id)];
     update.metadata.labels = Some(labels.into());
     update.metadata.owner_references = Some(vec![owner(tkc)]);
     Some(update)
+}
+
+/// Who agreed to just this.
+fn approval(tkc: &TanzuKubernetesCluster, envelope: &str, now: Timestamp) -> Option<ApprovalRecord> {
+    let text = |name: &str| tkc.metadata.annotations.as_ref()?.get(name).cloned();
+    text(annotation::APPROVED.name).filter(|approved| approved == envelope)?;
+    let by = text(annotation::DECIDED_BY.name).unwrap_or_else(|| "somebody".to_owned());
+    Some(ApprovalRecord { by, at: moment(now), because: text(annotation::DECIDED_BECAUSE.name) })
 }
 
 fn owner(tkc: &TanzuKubernetesCluster) -> OwnerReference {

@@ -121,8 +121,18 @@ pub(super) fn inside_the_envelope(input: &PlanningInput, planned: &Planned) -> V
 /// P2: an update has a cause that its owner or the release knows of, or somebody has agreed to it.
 pub(super) fn somebody_asked_for_it(input: &PlanningInput, planned: &Planned) -> Vec<Finding> {
     let PlanningInput { target, inventory, .. } = input;
-    let Some(Record::Begin { name, .. }) = &planned.record else { return Vec::new() };
-    if target.drive != Drive::Machines || inventory.consent.is_some() {
+    let Some(Record::Begin { name, envelope_digest, .. }) = &planned.record else { return Vec::new() };
+    let unasked = |message: &str| Finding {
+        id: "P2".to_owned(),
+        severity: severity(input.gates.has(Gate::Consent)),
+        object: format!("ClusterUpdate/{name}"),
+        message: message.to_owned(),
+    };
+    let is_agreed = inventory.consent.as_ref() == Some(envelope_digest);
+    if inventory.orders.approval.is_required && !is_agreed {
+        return vec![unasked("it has to be approved, and is not")];
+    }
+    if target.drive != Drive::Machines || is_agreed {
         return Vec::new();
     }
     let release = &target.release;
@@ -150,10 +160,5 @@ pub(super) fn somebody_asked_for_it(input: &PlanningInput, planned: &Planned) ->
     if says_else || inventory.control_plane.machines.iter().any(machine) || target.pools.iter().any(pool) {
         return Vec::new();
     }
-    vec![Finding {
-        id: "P2".to_owned(),
-        severity: severity(input.gates.has(Gate::Consent)),
-        object: format!("ClusterUpdate/{name}"),
-        message: "nobody but Windlass asks for it, and nobody has agreed to it".to_owned(),
-    }]
+    vec![unasked("nobody but Windlass asks for it, and nobody has agreed to it")]
 }

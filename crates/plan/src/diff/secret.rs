@@ -29,6 +29,16 @@ pub fn redacted(value: &Value) -> Value {
     }
 }
 
+/// A text as it may be shown where only the path of its field is known: a hash of it, if the path sounds secret.
+pub(crate) fn text_at(path: &str, text: &str) -> String {
+    let path = path.to_ascii_lowercase();
+    let sounds = |part: &str| {
+        let is_field = SECRET_FIELDS.iter().any(|field| part.eq_ignore_ascii_case(field));
+        is_field || ["password", "token", "secret", "privatekey"].iter().any(|word| part.contains(word))
+    };
+    if path.split(['.', '[', ']']).any(sounds) { hash(text.as_bytes()) } else { text.to_owned() }
+}
+
 fn redacted_object(fields: &Map<String, Value>, is_secret: bool) -> Value {
     let kind = fields.get("kind").and_then(Value::as_str).unwrap_or_default();
     let shown = fields.iter().map(|(name, value)| {

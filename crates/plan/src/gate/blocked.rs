@@ -331,6 +331,26 @@ pub enum Blocked {
         /// Whose machines would be replaced.
         roles: Vec<String>,
     },
+    /// An update has to be approved before it begins, and is not.
+    ApprovalNeeded {
+        /// The cluster.
+        cluster: ClusterName,
+        /// What would be approved: the envelope.
+        digest: String,
+        /// Where it leads.
+        to: KubernetesVersion,
+    },
+    /// Somebody who was asked to agree to an update does not want it.
+    Rejected {
+        /// The cluster.
+        cluster: ClusterName,
+        /// What was rejected: the envelope.
+        digest: String,
+        /// Who did.
+        by: String,
+        /// Why, if that was said.
+        because: String,
+    },
     /// The update is being given up.
     Aborting {
         /// The record of the update.

@@ -33,7 +33,7 @@ pub(crate) struct Case<'a> {
     pub forbidden: Vec<Blocked>,
     /// What keeps every machine of the cluster as it is, whatever the stage.
     pub held: Vec<Blocked>,
-    /// Why an update does not begin: nobody has asked for it, or it was given up.
+    /// Why an update does not begin: nobody has asked for it or agreed to it, or it was given up.
     pub pending: Option<Blocked>,
 }
 
@@ -67,16 +67,24 @@ impl<'a> Case<'a> {
         let creation = UpdateId::new(&target.cluster.uid, 0);
         let last = inventory.update.as_ref();
         let scope = Scope { target, update: last.map_or(creation, |record| record.id) };
+        // What would be agreed to, if that is needed.
+        let envelope = || {
+            let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
+            Envelope::of(target, from.as_ref()).digest()
+        };
         let (course, pending) = match course(&scope, inventory, *now) {
             course @ (Course::Begin { .. } | Course::GivenUp) => {
-                match gates.ask(Gate::Consent, || gate::consent(target, inventory)) {
+                match gates.ask(Gate::Consent, || gate::consent(target, inventory, envelope)) {
                     Some(pending) => (Course::Pending, Some(pending)),
                     None => (course, None),
                 }
             }
             course => (course, None),
         };
-        let pending = pending.or_else(|| given_up(target, inventory));
+        let begins = matches!(course, Course::Begin { .. });
+        let unapproved = begins.then(|| gates.ask(Gate::Consent, || gate::approval(target, inventory, envelope)));
+        let unapproved = unapproved.flatten();
+        let pending = pending.or_else(|| unapproved.clone()).or_else(|| given_up(target, inventory));
         let (update, from) = match (course, last) {
             (Course::Begin { ordinal }, _) => {
                 let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
@@ -92,6 +100,8 @@ impl<'a> Case<'a> {
         let now = *now;
         let mut case = Self { target, inventory, gates, now, course, update, from, envelope, forbidden, held, pending };
         case.forbidden = case.forbids();
+        // Its packages come with it.
+        case.forbidden.extend(unapproved);
         case.held = case.holds();
         case
     }

@@ -79,16 +79,22 @@ fn ends(file: &File, with: &[&str]) -> bool {
 }
 
 /// A manifest of the cluster.
-struct Manifest<'a> {
-    file: usize,
-    tree: &'a Tree,
-    object: &'a Node,
+pub(super) struct Manifest<'a> {
+    pub(super) file: usize,
+    pub(super) tree: &'a Tree,
+    pub(super) object: &'a Node,
     /// Its name is filled in, so that it is the manifest of others, too.
-    is_filled_in: bool,
+    pub(super) is_filled_in: bool,
+}
+
+/// The one place that says the release of a cluster, and can be changed alone.
+pub(super) fn place<'a>(reading: &'a Reading<'_>, wish: &Wish<'_>) -> Result<Hit<'a>, SourceError> {
+    let hit = said_at(reading, wish)?;
+    contradiction(reading, &manifests(reading, &Fluxes::of(reading), wish), wish).map_or(Ok(hit), Err)
 }
 
 /// The one place that says the release of a cluster.
-pub(super) fn place<'a>(reading: &'a Reading<'_>, wish: &Wish<'_>) -> Result<Hit<'a>, SourceError> {
+pub(super) fn said_at<'a>(reading: &'a Reading<'_>, wish: &Wish<'_>) -> Result<Hit<'a>, SourceError> {
     let fluxes = Fluxes::of(reading);
     let manifests = manifests(reading, &fluxes, wish);
     let overlays = Overlays::of(reading);
@@ -99,7 +105,7 @@ pub(super) fn place<'a>(reading: &'a Reading<'_>, wish: &Wish<'_>) -> Result<Hit
     hits.retain(is_meant);
     hits.dedup_by_key(|hit| (hit.file, hit.found.node.at.start));
     match (hits.pop(), hits.is_empty()) {
-        (Some(hit), true) => contradiction(reading, &manifests, wish).map_or(Ok(hit), Err),
+        (Some(hit), true) => Ok(hit),
         (Some(hit), false) => {
             hits.push(hit);
             Err(SourceError::Ambiguous { places: hits.iter().map(|hit| hit.place(reading)).collect() })
@@ -141,7 +147,7 @@ fn said<'a>(
 }
 
 /// The manifests of a cluster. One without a namespace may be in any.
-fn manifests<'a>(reading: &'a Reading<'_>, fluxes: &Fluxes<'a>, wish: &Wish<'_>) -> Vec<Manifest<'a>> {
+pub(super) fn manifests<'a>(reading: &'a Reading<'_>, fluxes: &Fluxes<'a>, wish: &Wish<'_>) -> Vec<Manifest<'a>> {
     let own = reading.objects().filter_map(|(file, tree, object)| {
         if !is_of_kind(tree, object, wish.trigger) {
             return None;

@@ -14,6 +14,9 @@ const GROUP: &str = "kustomize.config.k8s.io/";
 const BRINGING: [&str; 3] = ["resources", "bases", "components"];
 /// What changes them.
 const CHANGING: [&str; 3] = ["patches", "patchesJson6902", "patchesStrategicMerge"];
+/// What changes them in ways that are not looked into.
+const REWRITING: [&str; 8] =
+    ["replacements", "transformers", "components", "vars", "namePrefix", "nameSuffix", "replicas", "configurations"];
 
 /// The overlays of the files.
 pub(super) struct Overlays<'a> {
@@ -87,6 +90,14 @@ impl<'a> Overlays<'a> {
         let all = reading.objects().filter(|(file, tree, object)| is_overlay(*file, tree, object));
         let all = all.map(|(file, tree, object)| Overlay { file, tree, object }).collect();
         Self { reading, all }
+    }
+
+    /// Whether an overlay makes something else of a file that it brings.
+    pub(super) fn change(&self, file: usize) -> bool {
+        self.all.iter().any(|overlay| {
+            let is_there = |key: &&str| overlay.tree.at(overlay.object, &[key]).is_some();
+            REWRITING.iter().chain(&CHANGING).any(|key| is_there(&key)) && self.brought(overlay).contains(&file)
+        })
     }
 
     /// Where overlays say the release of a cluster whose manifests are in these files.

@@ -102,7 +102,29 @@ impl Tree {
         }
     }
 
-    fn start<'a>(&'a self, node: &'a Node) -> Found<'a> {
+    /// The keys of a map, also of those that were merged in.
+    pub(super) fn keys<'a>(&'a self, of: Found<'a>) -> Vec<&'a str> {
+        let Content::Map(entries) = &of.meant.content else { return Vec::new() };
+        let mut keys: Vec<&str> = Vec::new();
+        for (name, node) in entries {
+            let more = match name.scalar() {
+                Some("<<") => match &self.meant(node).content {
+                    Content::List(nodes) => nodes.iter().flat_map(|node| self.keys(self.start(node))).collect(),
+                    _ => self.keys(self.start(node)),
+                },
+                name => name.into_iter().collect(),
+            };
+            for key in more {
+                if !keys.contains(&key) {
+                    keys.push(key);
+                }
+            }
+        }
+        keys
+    }
+
+    /// A value where it stands.
+    pub(super) fn start<'a>(&'a self, node: &'a Node) -> Found<'a> {
         Found { node, meant: self.meant(node), is_shared: false }
     }
 
@@ -128,6 +150,12 @@ impl Node {
             Content::Scalar { value, .. } => Some(value),
             _ => None,
         }
+    }
+
+    /// Whether it says that there is nothing.
+    pub(super) fn is_null(&self) -> bool {
+        let null = ["", "~", "null", "Null", "NULL"];
+        matches!(&self.content, Content::Scalar { value, style: ScalarStyle::Plain } if null.contains(&value.as_str()))
     }
 }
 

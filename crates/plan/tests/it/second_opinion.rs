@@ -127,6 +127,17 @@ fn an_update_that_nobody_asked_for_is_found_out() {
 }
 
 #[test]
+fn an_update_that_nobody_approved_is_found_out() {
+    let mut fake = running_cluster(1, 1);
+    fake.target.pools[0].machines.class = "best-effort-large".parse().unwrap();
+    let record = plan(&fake.input()).record;
+    assert!(record.is_some());
+    fake.inventory.orders.approval.is_required = true;
+    fake.inventory.consent = Some("sha256:of-another".to_owned());
+    check_tampered(&fake, |planned| planned.record.clone_from(&record), "P2");
+}
+
+#[test]
 fn what_earlier_releases_left_behind_is_told() {
     let mut fake = AT_THE_JOB.clone();
     let Workload::Reachable { addons, .. } = &mut fake.inventory.workload else { panic!() };

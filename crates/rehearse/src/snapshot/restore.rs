@@ -5,6 +5,7 @@ mod revision;
 use std::sync::Arc;
 
 use serde_json::Value;
+use windlass_api::{annotation, label};
 use windlass_apiserver::ApiServer;
 use windlass_apiserver::kind::store_name;
 use windlass_apiserver::store::{Expect, Key, Range, Resource, Store};
@@ -82,11 +83,17 @@ fn put_all(server: &ApiServer, rows: &[kinds::Row], objects: &[Value]) {
     }
 }
 
-/// The object without who wrote it: without their fields, such entries would say that their writers own nothing.
+/// The object without who wrote it: without their fields, such entries would say that their writers own nothing. And without having
+/// to be approved: what is rehearsed is what follows once it is.
 fn unmanaged(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
+        for (field, key) in [("labels", label::APPROVAL.name), ("annotations", annotation::APPROVAL.name)] {
+            if let Some(entries) = metadata.get_mut(field).and_then(Value::as_object_mut) {
+                entries.remove(key);
+            }
+        }
     }
     object
 }

@@ -1,16 +1,17 @@
-//! A newer Windlass rolls nothing by itself.
+//! A newer Windlass rolls nothing by itself, and where updates have to be approved none begins before.
 
 use std::time::Duration;
 
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
-use windlass_api::annotation;
 use windlass_api::kind::bootstrap::KubeadmConfigTemplate;
 use windlass_api::kind::cluster_api::Machine;
-use windlass_api::kind::cluster_update::UpdateState;
+use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::kind::{Condition, condition, is_true};
+use windlass_api::{annotation, label};
 use windlass_plan::gate::Blocked;
 use windlass_plan::render::Defaults;
 use windlass_sim::fault::Scenario;
@@ -39,7 +40,7 @@ async fn machines(world: &World) -> Vec<String> {
 
 async fn agree(world: &World, digest: &str) {
     let api: Api<TanzuKubernetesCluster> = Api::default_namespaced(world.client());
-    let consent = json!({"metadata": {"annotations": {annotation::ACCEPTED_DEFAULTS.name: digest}}});
+    let consent = json!({"metadata": {"annotations": {annotation::APPROVED.name: digest}}});
     api.patch("my-tkc", &PatchParams::default(), &Patch::Merge(consent)).await.unwrap();
 }
 
@@ -96,4 +97,72 @@ fn new_defaults_come_along_with_what_an_owner_asks_for() {
         assert_eq!(pending(&world), None);
         assert_eq!(told_to_pull(&world).await, 1);
     });
+}
+
+async fn wish(world: &World, wish: serde_json::Value) -> Result<TanzuKubernetesCluster, String> {
+    let api: Api<TanzuKubernetesCluster> = Api::default_namespaced(world.client());
+    let written = api.patch("my-tkc", &PatchParams::default(), &Patch::Merge(wish)).await;
+    written.map_err(|error| error.to_string())
+}
+
+/// What the namespace of the cluster wants.
+async fn want_approval(world: &World, policy: &str) {
+    let api: Api<Namespace> = Api::all(world.client());
+    let label = json!({"metadata": {"labels": {label::APPROVAL.name: policy}}});
+    api.patch("default", &PatchParams::default(), &Patch::Merge(label)).await.unwrap();
+}
+
+#[test]
+fn an_update_begins_when_just_that_is_approved_and_who_did_is_on_record() {
+    let start = &start::one_and_one().world;
+    let (end, _) = played(start, later(), (Scenario::default(), Defaults::default()), |world| async move {
+        want_approval(&world, "required").await;
+        let before = machines(&world).await;
+        wish(&world, json!({"spec": {"distribution": {"version": "v1.16.7", "fullVersion": null}}})).await.unwrap();
+        until(&world, "pending", |world| pending(world).is_some()).await;
+        tokio::time::sleep(Duration::from_secs(24 * 60 * 60)).await;
+        assert_eq!(machines(&world).await, before, "nothing in a day");
+        let (cluster, waits) = (status(&world), pending(&world).unwrap());
+        assert_eq!((cluster.update.as_deref(), waits.reason.as_str()), (None, "ApprovalNeeded"));
+        let first = Blocked::asked_to_agree_to(&waits.message).unwrap().to_owned();
+
+        agree(&world, "sha256:something-else").await;
+        // Approved, and asked for something else at the same time: what was approved is not what would be done.
+        let larger = json!({"metadata": {"annotations": {annotation::APPROVED.name: first}},
+            "spec": {"topology": {"workers": {"class": "best-effort-small", "count": 2}}}});
+        wish(&world, larger).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(60 * 60)).await;
+        assert_eq!(machines(&world).await, before, "these were about something else");
+
+        let second = Blocked::asked_to_agree_to(&pending(&world).unwrap().message).unwrap().to_owned();
+        assert_ne!(first, second);
+        agree(&world, &second).await;
+        until(&world, "updated", |world| update(world).state == Some(UpdateState::Succeeded)).await;
+        let api: Api<ClusterUpdate> = Api::default_namespaced(world.client());
+        let spec = api.get("my-tkc-1").await.unwrap().spec;
+        assert_eq!(spec.envelope_digest, second, "what was approved is what was done");
+        assert_eq!(spec.approval.unwrap().by, "system:admin");
+    });
+    assert_eq!(pending(&end), None);
+}
+
+#[test]
+fn where_a_second_person_has_to_approve_whoever_asked_is_refused() {
+    let start = &start::one_and_one().world;
+    let (end, _) = played(start, later(), (Scenario::default(), Defaults::default()), |world| async move {
+        want_approval(&world, "second-person").await;
+        wish(&world, json!({"spec": {"distribution": {"version": "v1.16.7", "fullVersion": null}}})).await.unwrap();
+        until(&world, "pending", |world| pending(world).is_some()).await;
+        let digest = Blocked::asked_to_agree_to(&pending(&world).unwrap().message).unwrap().to_owned();
+        let approve = json!({"metadata": {"annotations": {annotation::APPROVED.name: digest}}});
+        let refused = wish(&world, approve).await.unwrap_err();
+        assert!(refused.contains("somebody else has to approve it: windlass approve my-tkc"), "{refused}");
+        // Nobody gets around it by writing down who asked, or that nobody has to approve.
+        let forged =
+            json!({"metadata": {"annotations": {annotation::ASKED_BY.name: "bob", annotation::APPROVAL.name: null}}});
+        let written = wish(&world, forged).await.unwrap().metadata.annotations.unwrap();
+        assert_eq!(written[annotation::ASKED_BY.name], "system:admin");
+        assert_eq!(written[annotation::APPROVAL.name], "second-person");
+    });
+    assert!(pending(&end).is_some());
 }

@@ -169,10 +169,11 @@ pub fn review(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix
             text: report.text(),
             markdown: report.markdown(),
             first: report.way.as_ref().and_then(|way| way.hops.first()).map(|hop| hop.to.clone()),
+            // In full: what is merged later is what was reviewed, whatever is published meanwhile.
             asks: vec![if report.by_label {
-                (Trigger::ReleaseVersion, to.as_str().trim_start_matches('v').to_owned())
+                (Trigger::ReleaseVersion, report.to.trim_start_matches('v').to_owned())
             } else {
-                (Trigger::Distribution, to.as_str().to_owned())
+                (Trigger::Distribution, report.to)
             }],
             subject: report.subject,
         }),
@@ -182,11 +183,16 @@ pub fn review(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix
             markdown: fenced(report.subject.name.as_str(), &report.text()),
             first: None,
             // A label that names the release counts for more than the beginning of a version.
-            asks: vec![(Trigger::ReleaseName, report.to.clone()), (Trigger::Topology, to.as_str().to_owned())],
+            asks: vec![(Trigger::ReleaseName, report.to.clone()), (Trigger::Topology, in_full(&report.to, to))],
         }),
         // Nobody has asked for that.
         Plans::Deletion(_) => Err(wanted::Error::Nothing.into()),
     }
+}
+
+/// The version of a release by its name; what a person typed where it has none.
+fn in_full(release: &str, typed: &VersionPrefix) -> String {
+    release.parse::<KubernetesVersion>().map_or_else(|_| typed.as_str().to_owned(), |version| version.to_string())
 }
 
 /// A page with a text as it is.

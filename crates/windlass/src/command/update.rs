@@ -152,7 +152,7 @@ impl Update {
         if let Some(agreed) = agreed {
             patch["metadata"] = json!({
                 "resourceVersion": cluster.metadata.resource_version,
-                "annotations": {annotation::ACCEPTED_DEFAULTS.name: agreed.digest},
+                "annotations": {annotation::APPROVED.name: agreed.digest},
             });
         }
         patch
@@ -224,7 +224,7 @@ struct Told<'a> {
 impl FieldChange {
     fn agreement(cluster: &TanzuKubernetesCluster, agreed: &Pending) -> Self {
         Self {
-            field: format!("metadata.annotations[{}]", annotation::ACCEPTED_DEFAULTS),
+            field: format!("metadata.annotations[{}]", annotation::APPROVED),
             from: json!(pending::agreed(cluster)),
             to: json!(agreed.digest),
         }

@@ -21,6 +21,7 @@ use crate::changed::Changed;
 use crate::client::{self, AnyCluster, Connection, FIELD_MANAGER, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
+use crate::pending;
 use crate::release;
 use crate::wait::Patience;
 use crate::way::{self, Way, WayHop};
@@ -124,6 +125,8 @@ enum Outcome {
     Reached,
     DryRun,
     Begun,
+    /// It begins when somebody approves it.
+    Waiting,
     /// The first of several updates is done, and no more was agreed on.
     FirstHop,
     Succeeded,
@@ -143,7 +146,8 @@ impl Upgrade {
         block_on(self.begin())
     }
 
-    /// What would be done is committed with the line that asks for it; nobody is asked, as nothing is done.
+    /// What would be done is committed with the line that asks for it; nobody is asked, as nothing is done. It asks for the release
+    /// in full.
     fn ask_by_commit(self) -> Result<Exit, Failure> {
         let plan = review(&self.connection, &self.cluster, &self.to)?;
         if let Some(first) = plan.first {
@@ -154,8 +158,8 @@ impl Upgrade {
             format.tell_cluster(&self.cluster, "UpgradeCommit", &made)?;
             return Ok(Exit::Done);
         }
-        let (cluster, to) = (&self.cluster, &self.to);
-        let Committed { commit, place, pushed_to } = made;
+        let cluster = &self.cluster;
+        let Committed { commit, to, place, pushed_to } = made;
         let told = commit.zip(place).map_or_else(
             || format!("the repository asks for {to} for {cluster} already"),
             |(commit, place)| format!("commit {commit} asks for {to} for {cluster}: {place}"),
@@ -246,6 +250,9 @@ impl Upgrade {
         if self.patience.wait(management, &self.cluster, generation).await?.is_some() {
             return self.tell(way, Outcome::Succeeded);
         }
+        if pending::needs_approval(begun) {
+            return self.tell(way, Outcome::Waiting);
+        }
         output::note(&format!("Next: windlass status {} --watch", self.cluster));
         self.tell(way, Outcome::Begun)
     }
@@ -301,6 +308,7 @@ impl Upgrade {
                 Outcome::Reached => format!("cluster {cluster} is at {to}, as was asked before"),
                 Outcome::DryRun => format!("cluster {cluster} upgraded (dry run): {from} to {to}"),
                 Outcome::Begun => format!("cluster {cluster} is being upgraded: {from} to {to}"),
+                Outcome::Waiting => format!("cluster {cluster} waits for somebody to approve it: {from} to {to}"),
                 Outcome::FirstHop => {
                     let at = hops.first().map_or(from, |hop| &hop.to);
                     format!("cluster {cluster} is upgraded: {from} to {at}, on its way to {to}")
@@ -311,7 +319,7 @@ impl Upgrade {
         if let Outcome::FirstHop = outcome {
             output::note(&format!("Next: windlass plan {cluster} --to {to}"));
         }
-        Ok(Exit::Done)
+        Ok(if let Outcome::Waiting = outcome { Exit::Waiting } else { Exit::Done })
     }
 }
 

@@ -70,6 +70,7 @@ macro_rules! topics {
 topics![
     abort["--speed", "600"],
     apply,
+    approve["--speed", "600"],
     auth,
     classes["--speed", "600"],
     cli["--speed", "600"],
@@ -86,6 +87,7 @@ topics![
     explain,
     get,
     gitops["--speed", "600"],
+    gitops_check["--speed", "600"],
     hops["--speed", "600"],
     label,
     nodes,

@@ -3,12 +3,12 @@
 use std::fmt;
 
 use windlass_api::annotation;
-use windlass_api::name::MachineName;
+use windlass_api::name::{ClusterName, MachineName};
 
 use super::Blocked;
 use crate::render::job::NAMESPACE;
 
-/// What stands before the digest in the way out of [`Blocked::ConsentNeeded`].
+/// What stands before the digest in the way out of a refusal that asks for somebody's agreement.
 const AGREEMENT: char = '=';
 
 impl Blocked {
@@ -65,6 +65,8 @@ impl Blocked {
             Self::MachineFailed { .. } => "MachineFailed",
             Self::PoolStalled { .. } => "PoolStalled",
             Self::ConsentNeeded { .. } => "ConsentNeeded",
+            Self::ApprovalNeeded { .. } => "ApprovalNeeded",
+            Self::Rejected { .. } => "Rejected",
             Self::Aborting { .. } => "Aborting",
             Self::AbortFailed { .. } => "AbortFailed",
             Self::AbortTooLate { .. } => "AbortTooLate",
@@ -126,7 +128,9 @@ impl Blocked {
             | Self::Aborting { update }
             | Self::AbortTooLate { update, .. }
             | Self::Aborted { update } => format!("ClusterUpdate/{update}"),
-            Self::ConsentNeeded { cluster, .. } => format!("TanzuKubernetesCluster/{cluster}"),
+            Self::ConsentNeeded { cluster, .. }
+            | Self::ApprovalNeeded { cluster, .. }
+            | Self::Rejected { cluster, .. } => format!("TanzuKubernetesCluster/{cluster}"),
         }
     }
 
@@ -226,10 +230,15 @@ impl Blocked {
             Self::PoolStalled { pool, .. } => format!(
                 "repair what keeps its machines (kubectl get machines); the update goes on when the pool {pool} moves"
             ),
-            Self::ConsentNeeded { cluster, digest, .. } => format!(
-                "agree to it: windlass update {cluster} --accept-defaults (or kubectl annotate --overwrite \
-                 tanzukubernetescluster {cluster} {}{AGREEMENT}{digest})",
-                annotation::ACCEPTED_DEFAULTS
+            Self::ConsentNeeded { cluster, digest, .. } => {
+                format!("agree to it: windlass update {cluster} --accept-defaults {}", by_kubectl(cluster, digest))
+            }
+            Self::ApprovalNeeded { cluster, digest, .. } => {
+                format!("agree to it: windlass approve {cluster} {}", by_kubectl(cluster, digest))
+            }
+            Self::Rejected { cluster, digest, .. } => format!(
+                "ask for something else, or agree to it after all: windlass approve {cluster} {}",
+                by_kubectl(cluster, digest)
             ),
             Self::AbortFailed { job, .. } => {
                 format!("read the logs of its pods, repair what they name, then delete Job {job} to try again")
@@ -245,11 +254,17 @@ impl Blocked {
         }
     }
 
-    /// What somebody would agree to, out of a text with the way out of [`Blocked::ConsentNeeded`] in it.
+    /// The envelope that somebody would agree to, out of a text with the way out of a refusal that asks for it.
     pub fn asked_to_agree_to(text: &str) -> Option<&str> {
-        let (_, after) = text.split_once(&format!("{}{AGREEMENT}", annotation::ACCEPTED_DEFAULTS))?;
+        let (_, after) = text.split_once(&format!("{}{AGREEMENT}", annotation::APPROVED))?;
         after.split([' ', ')']).next().filter(|digest| !digest.is_empty())
     }
+}
+
+/// How to agree to something without our command.
+fn by_kubectl(cluster: &ClusterName, digest: &str) -> String {
+    let annotated = format!("{}{AGREEMENT}{digest}", annotation::APPROVED);
+    format!("(or kubectl annotate --overwrite tanzukubernetescluster {cluster} {annotated})")
 }
 
 /// What a person can do about pods that stay. A refusal of a budget names it, and the pod that is in the same namespace.
@@ -397,6 +412,9 @@ impl fmt::Display for Blocked {
                 let roles = roles.join(", ");
                 write!(f, "this Windlass would replace machines for defaults of its own: {first}{more}, on {roles}")
             }
+            Self::ApprovalNeeded { to, .. } => write!(f, "the update to {to} is not approved, and has to be here"),
+            Self::Rejected { by, because, .. } if because.is_empty() => write!(f, "{by} has rejected the update"),
+            Self::Rejected { by, because, .. } => write!(f, "{by} has rejected the update: {because}"),
         }
     }
 }
@@ -483,12 +501,12 @@ mod tests {
                 "this Windlass would replace machines for defaults of its own: imagePullPolicy nothing -> Always and 1 more, \
                  on control-plane/0, workers/default",
                 "agree to it: windlass update my-tkc --accept-defaults (or kubectl annotate --overwrite \
-                 tanzukubernetescluster my-tkc windlass.dev/accepted-defaults=sha256:7)",
+                 tanzukubernetescluster my-tkc windlass.dev/approved=sha256:7)",
             ],
         );
         let told = format!("{consent}; {}", consent.way_out());
         assert_eq!(Blocked::asked_to_agree_to(&told), Some("sha256:7"));
-        assert_eq!(Blocked::asked_to_agree_to("windlass.dev/accepted-defaults="), None);
+        assert_eq!(Blocked::asked_to_agree_to("windlass.dev/approved="), None);
         assert_eq!(Blocked::asked_to_agree_to("wait"), None);
     }
 }

@@ -32,6 +32,8 @@ pub struct Commit {
 pub struct Committed {
     /// The commit; none if the files asked for it already.
     pub commit: Option<String>,
+    /// What the files ask for.
+    pub to: String,
     /// The file that was changed, and where.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
@@ -49,7 +51,7 @@ impl Commit {
     /// Changes the one line, and commits it.
     pub fn make(&self, plan: &Reviewed) -> Result<Committed, Failure> {
         let Some(repository) = &self.repository else {
-            return Ok(Committed { commit: None, place: None, pushed_to: None });
+            return Ok(Self::nothing(plan));
         };
         let beside = tempfile::tempdir().map_err(Error::Folder)?;
         let checkout = Checkout::open(repository, self.branch.as_deref(), &beside.path().join("checkout"))?;
@@ -63,10 +65,15 @@ impl Commit {
 
     fn make_in(&self, checkout: &Checkout, plan: &Reviewed) -> Result<Committed, Failure> {
         let edit = self.edit(&checkout.files()?, plan).map_err(Error::Source)?;
-        let Some(edit) = edit else { return Ok(Committed { commit: None, place: None, pushed_to: None }) };
+        let Some(edit) = edit else { return Ok(Self::nothing(plan)) };
         let commit = checkout.commit(&changed(&edit, plan), &message(&edit, plan))?;
         let pushed_to = if self.push { Some(checkout.push()?) } else { None };
-        Ok(Committed { commit: Some(commit), place: Some(edit.place.to_string()), pushed_to })
+        Ok(Committed { commit: Some(commit), to: edit.to, place: Some(edit.place.to_string()), pushed_to })
+    }
+
+    fn nothing(plan: &Reviewed) -> Committed {
+        let to = plan.asks.first().map(|(_, to)| to.clone()).unwrap_or_default();
+        Committed { commit: None, to, place: None, pushed_to: None }
     }
 
     /// The change of the first field that the files have.
