@@ -12,7 +12,7 @@ use windlass_api::kind::tanzu::Machines;
 use windlass_api::label;
 use windlass_api::name::{ClusterSecret, UpdateId};
 
-use crate::digest;
+use crate::digest::{self, Field};
 use crate::planner::role;
 use crate::release::{FieldOwner, FieldPath, KindDefaults, addon_role};
 use crate::render::machine::Start;
@@ -106,7 +106,17 @@ impl Envelope {
 
     /// What the envelope is named by: `sha256:…`.
     pub fn digest(&self) -> String {
-        digest::of(&json!(self))
+        // Every look at a cluster that is updated asks for it, so that nothing large is copied.
+        let Self { release_digest, target, objects, replaced, allowed } = self;
+        let (release_digest, replaced, allowed) = (json!(release_digest), json!(replaced), json!(allowed));
+        let fields = [
+            ("release_digest", Field::Value(&release_digest)),
+            ("target", Field::Value(target)),
+            ("objects", Field::Object(objects)),
+            ("replaced", Field::Value(&replaced)),
+            ("allowed", Field::Value(&allowed)),
+        ];
+        digest::of_fields(&fields.into())
     }
 
     /// Whether machines of the control plane may be replaced.

@@ -206,7 +206,8 @@ impl Engine {
         let span = tracing::info_span!("reconcile", runner = self.name, %key);
         let reconcile = Arc::clone(reconcile);
         let called = async move {
-            let result = reconcile(ctx.key().clone(), ctx).await;
+            // In a box: it is as large as all that a reconcile may ever need at once, and each of those around would move it.
+            let result = Box::pin(reconcile(ctx.key().clone(), ctx)).await;
             result.map_err(|error| Failure::Error(with_causes(&error)))
         };
         let contained = async move {
