@@ -48,6 +48,13 @@ pub(crate) async fn furnish_packages(client: &Client) -> Result<(), Error> {
 
 /// Puts everything into a management cluster that has nothing yet.
 pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
+    furnish_images(client).await?;
+    furnish_releases(client).await?;
+    furnish_class(client).await
+}
+
+/// The part of it that clusters need whose machines Windlass replaces: definitions, namespaces, classes and images.
+pub(crate) async fn furnish_images(client: &Client) -> Result<(), Error> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     for definition in definition::foreign().into_iter().chain(ours()) {
         create(&definitions, &definition).await?;
@@ -66,8 +73,7 @@ pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
     for image in with_addons()? {
         create(&images, &image).await?;
     }
-    furnish_releases(client).await?;
-    furnish_class(client).await
+    Ok(())
 }
 
 /// Puts the class in that clusters of those releases are made by.
@@ -167,8 +173,12 @@ where
     K: kube::Resource + Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
 {
     let refused = |source| Error::Furnish { object: object.name_any(), source: Box::new(source) };
-    api.create(&PostParams::default(), object).await.map_err(refused)?;
-    Ok(())
+    match api.create(&PostParams::default(), object).await {
+        Ok(_) => Ok(()),
+        // Where it is tried again because a definition was not established yet.
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(source) => Err(refused(source)),
+    }
 }
 
 #[cfg(test)]
