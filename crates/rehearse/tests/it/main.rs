@@ -4,6 +4,7 @@
 
 mod aborts;
 mod addons;
+mod adopting;
 mod certificates;
 mod classes;
 mod consent;
