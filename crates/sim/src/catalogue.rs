@@ -49,6 +49,18 @@ pub(crate) async fn furnish_packages(client: &Client) -> Result<(), Error> {
 
 /// Puts everything into a management cluster that has nothing yet.
 pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
+    furnish_images(client).await?;
+    furnish_releases(client).await?;
+    furnish_class(client).await?;
+    for map in read::<ConfigMap>(RELEASE_CONFIG_MAPS)? {
+        let namespace = map.namespace().unwrap_or_default();
+        create(&Api::<ConfigMap>::namespaced(client.clone(), &namespace), &map).await?;
+    }
+    Ok(())
+}
+
+/// The part of it that clusters need whose machines Windlass replaces: definitions, namespaces, classes and images.
+pub(crate) async fn furnish_images(client: &Client) -> Result<(), Error> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     for definition in definition::foreign().into_iter().chain(ours()) {
         create(&definitions, &definition).await?;
@@ -66,12 +78,6 @@ pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
     let images = Api::<DynamicObject>::all_with(client.clone(), &ApiResource::erase::<VirtualMachineImage>(&()));
     for image in with_addons()? {
         create(&images, &image).await?;
-    }
-    furnish_releases(client).await?;
-    furnish_class(client).await?;
-    for map in read::<ConfigMap>(RELEASE_CONFIG_MAPS)? {
-        let namespace = map.namespace().unwrap_or_default();
-        create(&Api::<ConfigMap>::namespaced(client.clone(), &namespace), &map).await?;
     }
     Ok(())
 }
@@ -173,8 +179,12 @@ where
     K: kube::Resource + Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
 {
     let refused = |source| Error::Furnish { object: object.name_any(), source: Box::new(source) };
-    api.create(&PostParams::default(), object).await.map_err(refused)?;
-    Ok(())
+    match api.create(&PostParams::default(), object).await {
+        Ok(_) => Ok(()),
+        // Where it is tried again because a definition was not established yet.
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(source) => Err(refused(source)),
+    }
 }
 
 #[cfg(test)]

@@ -163,6 +163,14 @@ impl World {
         Ok(world)
     }
 
+    /// Puts what clusters need whose machines Windlass replaces into another API server, for simulators and controllers that are
+    /// clients of that one. What is there already is left as it is, so that it can be tried again while definitions are being
+    /// established. Packages are left out: their names are none that a definition could have, and are served by a server of
+    /// their own on a real cluster.
+    pub async fn furnish(client: &Client) -> Result<(), Error> {
+        catalogue::furnish_images(client).await
+    }
+
     /// A World of its own with the same objects, at the same revisions. Nothing runs in it yet, and webhooks other than those of
     /// Cluster API are for whoever made it to add. Its recorder remembers what this one has seen, and goes its own way.
     #[must_use]

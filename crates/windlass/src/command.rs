@@ -3,12 +3,14 @@
 mod abort;
 mod approve;
 mod control_plane;
+mod controller;
 mod create;
 mod demo;
 mod describe;
 mod diff;
 mod get;
 mod gitops;
+mod install;
 mod logs;
 mod packages;
 mod plan;
@@ -63,6 +65,9 @@ pub enum Command {
     Secrets(secrets::Secrets),
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
+    Install(install::Install),
+    Uninstall(install::Uninstall),
+    Controller(controller::Controller),
     ControlPlane(control_plane::ControlPlane),
 }
 
@@ -95,6 +100,9 @@ impl Command {
             Self::Release(release) => block_on(release.run()),
             Self::Secrets(secrets) => block_on(secrets.run()),
             Self::Snapshot(snapshot) => snapshot.run(),
+            Self::Install(install) => block_on(install.run()),
+            Self::Uninstall(uninstall) => block_on(uninstall.run()),
+            Self::Controller(controller) => controller.run(),
             Self::ControlPlane(control_plane) => block_on(control_plane.run()),
         }
     }

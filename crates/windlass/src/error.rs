@@ -156,3 +156,17 @@ impl<E: Explained + 'static> From<E> for Failure {
         Self(Box::new(error))
     }
 }
+
+/// The error and its causes on one line. Some errors have the words of their cause in their own; it is then said once.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(because) = cause {
+        let words = because.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = because.source();
+    }
+    text
+}

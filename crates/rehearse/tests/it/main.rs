@@ -4,6 +4,7 @@
 
 mod aborts;
 mod addons;
+mod adopting;
 mod certificates;
 mod classes;
 mod consent;
@@ -20,8 +21,10 @@ mod parity;
 mod play;
 mod propagation;
 mod releases;
+mod replicas;
 mod report;
 mod resumed;
+mod rights;
 mod risks;
 mod sameness;
 mod seed_002;

@@ -88,7 +88,7 @@ pub struct Up {
 }
 
 /// A field of kubeadm's `nodeRegistration`, and what it is to be.
-fn registration(text: &str) -> Result<(String, String), String> {
+pub fn registration(text: &str) -> Result<(String, String), String> {
     let both = text.split_once('=').filter(|(field, value)| !field.is_empty() && !value.is_empty());
     let (field, value) = both.ok_or_else(|| "accepted is FIELD=VALUE, such as imagePullPolicy=Always".to_owned())?;
     Ok((field.to_owned(), value.to_owned()))
