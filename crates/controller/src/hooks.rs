@@ -25,7 +25,7 @@ const TIMEOUT_SECONDS: u32 = 10;
 pub const BODY_MAX: usize = 4 * 1024 * 1024;
 
 /// The name of our `ExtensionConfig`.
-const CONFIG: &str = "windlass";
+pub const CONFIG: &str = "windlass";
 /// The Service at which we listen, and its namespace.
 const SERVICE: [&str; 2] = ["windlass-ext", "windlass-system"];
 
