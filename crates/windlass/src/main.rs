@@ -5,6 +5,7 @@ mod ask;
 mod changed;
 mod client;
 mod command;
+mod course;
 mod error;
 mod facts;
 mod git;

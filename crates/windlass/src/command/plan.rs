@@ -225,7 +225,8 @@ fn foresee(connection: &Connection, cluster: &ClusterName, wanted: &Wanted) -> R
     let subject = NamespacedName { namespace, name: cluster.clone().into() };
     let first = way.as_ref().and_then(|way| Some(way.wish(way.hops.first()?)));
     let wish = first.unwrap_or_else(|| wanted.wish());
-    let request = Request::asking(subject, wish, seed, snapshot.taken_at);
+    let hold_by = snapshot.hold_by();
+    let request = Request { hold_by, ..Request::asking(subject, wish, seed, snapshot.taken_at) };
     match preview(&world, &request).map_err(Error::Preview)? {
         Foreseen::Planned(preview) => Ok(Plans::Change(Box::new(PlanReport::of(*preview, wanted, way)))),
         Foreseen::OfClass(preview) => {
