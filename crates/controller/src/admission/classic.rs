@@ -205,6 +205,7 @@ fn told(change: &Classification, lines: usize) -> String {
         (_, true, true) => "the machines of the control plane are replaced, then the workers".to_owned(),
         (_, true, false) => "the machines of the control plane are replaced".to_owned(),
         (_, false, true) => "workers are replaced".to_owned(),
+        (_, false, false) if lines == 1 => "one change in place, no machine is replaced".to_owned(),
         (_, false, false) => format!("{lines} changes in place, no machine is replaced"),
     }
 }

@@ -170,7 +170,10 @@ fn what_we_have_filled_in_before_is_said_again_as_it_is() {
     }});
     parts.control_plane["metadata"]["managedFields"] =
         json!([{"manager": "windlass", "operation": "Apply", "apiVersion": "v1", "fieldsV1": fields}]);
-    let ours = rendered(&parts, "35.2.0");
+    // It is at 36.1.0, and 36.2.0 changes something in place.
+    parts.control_plane["spec"]["version"] = json!("v1.36.1+vmware.1");
+    parts.template["spec"]["template"]["spec"]["imageName"] = json!("ubuntu-2404-k8sd-v1.36.1-vmware.1-tkg.1");
+    let ours = rendered(&parts, "36.2.0");
     let kcp = ours.iter().find(|it| it.role == "control-plane/KubeadmControlPlane").unwrap();
     assert_eq!(kcp.object["spec"]["remediation"]["maxRetry"], 7, "ours");
     let reference = &kcp.object["spec"]["machineTemplate"]["spec"]["infrastructureRef"]["name"];
@@ -209,7 +212,7 @@ fn a_step_that_writes_what_the_release_does_not_speak_of_is_outside_of_the_envel
     let refused = |number: usize, change: &dyn Fn(&mut Value)| {
         assert!(!envelope.allows(&step(&found[number], change)), "{number}");
     };
-    refused(1, &|object| object["spec"]["replicas"] = json!(5));
+    refused(1, &|object| object["spec"]["machineNaming"] = json!({"template": "a"}));
     refused(1, &|object| object["spec"]["version"] = json!("v1.36.2+vmware.1"));
     refused(0, &|object| object["spec"]["template"]["spec"]["imageName"] = json!("another"));
     refused(3, &|object| object["spec"]["template"]["metadata"] = json!({"labels": {"a": "b"}}));

@@ -175,6 +175,9 @@ fn what_drifts_is_undone_and_what_is_its_owners_stays() {
             async move { api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap() }
         };
         let kcp = || ApiResource::erase::<KubeadmControlPlane>(&());
+        let found = kube::Api::<KubeadmControlPlane>::default_namespaced(client.clone());
+        let filled_in = found.get("shop-control-plane").await.unwrap().spec.remediation.and_then(|it| it.max_retry);
+        assert_eq!(filled_in, Some(5), "also what does nothing to machines");
         // In place, and by a replacement of the machine.
         patch(kcp(), "shop-control-plane", json!({"spec": {"remediation": {"maxRetry": 9}}})).await;
         let mirror = json!({"clusterConfiguration": {"imageRepository": "mirror.example.com"}});
