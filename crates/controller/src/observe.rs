@@ -108,7 +108,7 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
     let pools = management::pools(ctx, &subject, target, update.as_ref(), &mut gaps).await;
     let secrets = match &cluster {
         ClusterState::Absent => secrets::Found::default(),
-        ClusterState::Present { uid, .. } => secrets::find(ctx, &subject, uid, &mut gaps).await,
+        ClusterState::Present { uid, .. } => secrets::find(ctx, &subject, &[uid.to_string()].into(), &mut gaps).await,
     };
     let (mut workload, connection) = match &cluster {
         ClusterState::Present { initialized: true, .. } => {

@@ -329,7 +329,7 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
     let crashes = crashes.or_of(&world.settings().faults);
     let drive = ask.drive(&world, request);
     let (classes, labels) = (drive.classes(), drive.is_label());
-    let settings = Settings { gates, crashes, classes, labels, ..Settings::rehearsal(&world) };
+    let settings = Settings { gates, classes, labels, crashes, ..Settings::rehearsal(&world) };
     let before = world.recorder().writes();
     let assembly = Assembly::new(world, settings);
     let Settled { verdict, at, waited } = tokio::select! {

@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::Client;
 use serde_json::{Value, json};
+use windlass_api::condition::ConditionType;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::label;
 use windlass_api::version::KubernetesVersion;
@@ -18,8 +19,9 @@ use windlass_plan::step::Stage;
 use windlass_plan::target::{ClassicParts, Target, TargetError};
 
 use super::{API_VERSION, KIND};
-use crate::classic::observe::said_by;
+use crate::classic::observe::{deployed, said_by};
 use crate::classic::parts::{PartsError, parts, published};
+use crate::record::classic::{UPDATE_FAILED, UPDATING};
 
 /// The name by which refusals mention this webhook.
 pub const NAME: &str = "labels.clusters.windlass.dev";
@@ -141,7 +143,12 @@ async fn judge(
     };
     let mut warnings = Vec::new();
     if is_new {
-        may_go(release, old.as_ref(), parts.as_ref().and_then(kubernetes).as_ref())?;
+        let deployed = deployed(cluster);
+        if let (Some(old), Some(before)) = (&old, before) {
+            may_change_their_mind(before, old, &version)?;
+        }
+        let known = deployed.as_ref().or(old.as_ref());
+        may_go(release, known, parts.as_ref().and_then(kubernetes).as_ref())?;
         if release.state != ReleaseState::Active {
             warnings.push(format!("release {} is {}", version.bare(), release.state));
         }
@@ -154,6 +161,22 @@ async fn judge(
         if before.is_none() { defaults.at_creation(&mut written) } else { defaults.at_update(&mut written) }
     }
     Ok(Judged { spec: written["spec"].clone(), warnings })
+}
+
+/// Refuses to go back while an update is under way: it is brought to its end. Before it has begun, anybody may.
+fn may_change_their_mind(before: &Cluster, old: &KubernetesVersion, new: &KubernetesVersion) -> Result<(), NotJudged> {
+    let conditions = before.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let applied = ConditionType::ReleaseApplied.among(conditions);
+    let under_way = applied.filter(|applied| [UPDATING, UPDATE_FAILED].contains(&applied.reason.as_str()));
+    match under_way.filter(|_| new < old) {
+        None => Ok(()),
+        Some(applied) => Err(NotJudged::Refused(format!(
+            "release {} is older than {}, and an update is under way ({}): it is brought to its end, and no cluster is taken back",
+            new.bare(),
+            old.bare(),
+            applied.message
+        ))),
+    }
 }
 
 /// The version that the control plane of a cluster is told to have.
@@ -182,6 +205,7 @@ fn told(change: &Classification, lines: usize) -> String {
         (_, true, true) => "the machines of the control plane are replaced, then the workers".to_owned(),
         (_, true, false) => "the machines of the control plane are replaced".to_owned(),
         (_, false, true) => "workers are replaced".to_owned(),
+        (_, false, false) if lines == 1 => "one change in place, no machine is replaced".to_owned(),
         (_, false, false) => format!("{lines} changes in place, no machine is replaced"),
     }
 }

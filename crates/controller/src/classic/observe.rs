@@ -55,7 +55,12 @@ pub(crate) async fn inventory(
     }
     let found = match &inventory.cluster {
         ClusterState::Absent => secrets::Found::default(),
-        ClusterState::Present { uid, .. } => secrets::find(reach, &which, uid, &mut gaps).await,
+        ClusterState::Present { uid, .. } => {
+            // Cluster API's control plane makes them, and is the owner.
+            let control_plane = parts.control_plane["metadata"]["uid"].as_str().unwrap_or_default();
+            let owners = [uid.to_string(), control_plane.to_owned()].into();
+            secrets::find(reach, &which, &owners, &mut gaps).await
+        }
     };
     let mut connection = None;
     if matches!(inventory.cluster, ClusterState::Present { initialized: true, .. }) {

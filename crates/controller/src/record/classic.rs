@@ -31,6 +31,10 @@ use crate::said::{is_already_exists, is_conflict, is_not_found, is_other_object,
 /// they leave out of it.
 const MANAGER: &str = "windlass-classic";
 
+/// The reasons of a cluster with an update that is under way.
+pub(crate) const UPDATING: &str = "Updating";
+pub(crate) const UPDATE_FAILED: &str = "UpdateFailed";
+
 /// What stands in the condition of a cluster.
 struct Told {
     status: ConditionStatus,
@@ -58,9 +62,15 @@ pub(crate) fn reviewed_otherwise(cluster: &Cluster, input: &PlanningInput, plann
     })
 }
 
-/// Makes the record of an update that begins.
+/// Makes the record of an update that begins. Before, the Cluster says that it begins, only if it is still what was looked at: whoever
+/// changes the label meanwhile was first, or is told by admission that an update is under way.
 pub(crate) async fn begin(ctx: &Context, cluster: &Cluster, begin: &Record) -> Result<(), RecordError> {
     let Record::Begin { name, ordinal, id, from, to, envelope_digest, cause } = begin else { return Ok(()) };
+    let release = to.distribution.trim_start_matches('v');
+    let told = Told::not(UPDATING, format!("to {release}; {name} begins"));
+    if !announce(ctx, cluster, &told).await? {
+        return Ok(());
+    }
     let of_cluster = cluster.metadata.name.clone().unwrap_or_default();
     let spec = ClusterUpdateSpec {
         cluster: of_cluster.clone(),
@@ -99,6 +109,16 @@ pub(crate) async fn begin(ctx: &Context, cluster: &Cluster, begin: &Record) -> R
         return Err(RecordError::Foreign { name: name.to_string() });
     }
     Ok(())
+}
+
+/// Says something of a cluster; not if it has changed since it was looked at.
+async fn announce(ctx: &Context, cluster: &Cluster, told: &Told) -> Result<bool, RecordError> {
+    let now = ctx.reach.access.clock.now();
+    let fields = json!({
+        "metadata": {"resourceVersion": cluster.metadata.resource_version},
+        "status": {"conditions": conditions(cluster, told, now)},
+    });
+    apply(ctx, cluster, fields, true).await
 }
 
 /// Writes down what came of a look, failures included.
@@ -194,13 +214,14 @@ fn told(cluster: &Cluster, latest: Option<&ClusterUpdate>, recorded: &Recorded<'
         _ if !lines.is_empty() && is_deployed => Told::not("Drifted", format!("{first}{more}{waits}")),
         Assessment::UpdateFailed => {
             let name = latest.and_then(|latest| latest.metadata.name.clone()).unwrap_or_default();
-            Told::not("UpdateFailed", format!("ClusterUpdate/{name} has failed{waits}"))
+            Told::not(UPDATE_FAILED, format!("ClusterUpdate/{name} has failed{waits}"))
         }
         Assessment::Running if lines.is_empty() && blocked.is_none() => {
             Told { status: ConditionStatus::True, reason: "Applied".to_owned(), message: format!("{release}{later}") }
         }
         Assessment::Creating | Assessment::Running | Assessment::Updating => {
-            Told::not("Updating", format!("to {release}{waits}{later}"))
+            let reason = if latest.is_some_and(goes_on) { UPDATING } else { "Waiting" };
+            Told::not(reason, format!("to {release}{waits}{later}"))
         }
     }
 }
@@ -212,14 +233,20 @@ fn has(cluster: &Cluster, told: &Told) -> bool {
 }
 
 async fn write_cluster(ctx: &Context, cluster: &Cluster, told: &Told, now: Timestamp) -> Result<(), RecordError> {
+    let before = cluster.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    let conditions = conditions(cluster, told, now);
+    if conditions.first() == ConditionType::ReleaseApplied.among(before) {
+        return Ok(());
+    }
+    apply(ctx, cluster, json!({"status": {"conditions": conditions}}), true).await.map(drop)
+}
+
+/// What is said, with the time since when that is so.
+fn conditions(cluster: &Cluster, told: &Told, now: Timestamp) -> Vec<Condition> {
     let before = cluster.status.as_ref().map(|status| status.conditions.clone()).unwrap_or_default();
     let generation = cluster.metadata.generation;
     let condition = of(ConditionType::ReleaseApplied, told.status, generation, (&told.reason, &told.message));
-    let conditions: Vec<Condition> = dated(&before, vec![condition], now);
-    if conditions.first() == ConditionType::ReleaseApplied.among(&before) {
-        return Ok(());
-    }
-    apply(ctx, cluster, json!({"status": {"conditions": conditions}}), true).await
+    dated(&before, vec![condition], now)
 }
 
 /// Writes down that a cluster has its release, when all of it is done.
@@ -233,11 +260,12 @@ async fn deployed(ctx: &Context, cluster: &Cluster, recorded: &Recorded<'_>) -> 
         return Ok(());
     }
     let (key, value) = annotation::LAST_DEPLOYED_VERSION.entry(release);
-    apply(ctx, cluster, json!({"metadata": {"annotations": {key: value}}}), false).await
+    apply(ctx, cluster, json!({"metadata": {"annotations": {key: value}}}), false).await.map(drop)
 }
 
-/// Applies fields of a Cluster that is there. One that is another by now, or gone, is looked at again when that is seen.
-async fn apply(ctx: &Context, cluster: &Cluster, mut fields: Value, is_status: bool) -> Result<(), RecordError> {
+/// Applies fields of a Cluster that is there; whether it was. One that is another by now, or gone, is looked at again when that is
+/// seen.
+async fn apply(ctx: &Context, cluster: &Cluster, mut fields: Value, is_status: bool) -> Result<bool, RecordError> {
     let name = cluster.metadata.name.as_deref().unwrap_or_default();
     let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
     let api: Api<Trimmed<Cluster>> = Api::namespaced(ctx.reach.access.client.clone(), namespace);
@@ -252,8 +280,8 @@ async fn apply(ctx: &Context, cluster: &Cluster, mut fields: Value, is_status: b
         api.patch(name, &params, &Patch::Apply(&fields)).await
     };
     match written {
-        Ok(_) => Ok(()),
-        Err(error) if is_conflict(&error) || is_other_object(&error) || is_not_found(&error) => Ok(()),
+        Ok(_) => Ok(true),
+        Err(error) if is_conflict(&error) || is_other_object(&error) || is_not_found(&error) => Ok(false),
         Err(error) => Err(RecordError::api("write down", format!("Cluster/{name}"))(error)),
     }
 }

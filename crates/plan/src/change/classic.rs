@@ -4,7 +4,7 @@ use serde_json::Value;
 use windlass_api::version::KubernetesVersion;
 
 use super::machines::shown;
-use super::{FieldChange, Origin, rule};
+use super::{Effect, FieldChange, Origin, rule};
 use crate::diff::{self, FieldDiff, Ownership};
 use crate::render::FIELD_MANAGER;
 use crate::render::classic::compared;
@@ -43,6 +43,8 @@ impl Place<'_> {
             .and_then(|(from, to)| FieldChange::ordered(stage, role, (kind, field.as_str()), &from, &to));
         let [from, to] = [&difference.before, &difference.after].map(|side| side.as_ref().map(shown));
         let change = change.unwrap_or_else(|| FieldChange::of(stage, role, rule(kind, &field), &field, from, to));
-        FieldChange { origin: Origin::Release, ..change }
+        // What does nothing to machines is a change of the object all the same, and is made.
+        let effect = if change.effect == Effect::Nothing { Effect::InPlace } else { change.effect };
+        FieldChange { origin: Origin::Release, effect, ..change }
     }
 }

@@ -297,7 +297,7 @@ impl Subject {
                 pool["replicas"] = json!(replicas + more);
             }),
             // How many machines there are is in other objects.
-            Drive::Label => json!({}),
+            Drive::Label => Value::Null,
         }
     }
 
@@ -328,7 +328,7 @@ impl Subject {
                 }
                 patch
             }
-            Drive::Label => json!({}),
+            Drive::Label => Value::Null,
         }
     }
 

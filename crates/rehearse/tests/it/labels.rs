@@ -1,6 +1,7 @@
 //! Classic clusters in a World with Windlass: a label is changed, and the objects of the cluster follow it, and nothing else does.
 
 mod bad;
+mod fields;
 
 use std::sync::OnceLock;
 
@@ -19,6 +20,7 @@ use windlass_plan::step::Stage;
 use windlass_rehearse::drive::Manifest;
 use windlass_rehearse::preview::{Foreseen, preview};
 use windlass_rehearse::rehearsal::{self, Ended, Request, Verdict, hold};
+use windlass_sim::world::World;
 
 use crate::start::{SEED, empty, founded, later};
 
@@ -67,10 +69,12 @@ fn to(release: &str) -> Request {
 }
 
 /// The objects of a kind, whole.
-fn all<K: Resource<DynamicType = ()>>(client: &Client) -> Vec<Value> {
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &ApiResource::erase::<K>(&()));
+fn all<K: Resource<DynamicType = ()>>(world: &World) -> Vec<Value> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-    let listed = runtime.block_on(api.list(&kube::api::ListParams::default())).unwrap();
+    let listed = runtime.block_on(async {
+        let api: Api<DynamicObject> = Api::namespaced_with(world.client(), "default", &ApiResource::erase::<K>(&()));
+        api.list(&kube::api::ListParams::default()).await.unwrap()
+    });
     let whole = |object: DynamicObject| {
         let mut object = serde_json::to_value(object).unwrap();
         object["apiVersion"] = K::api_version(&()).into();
@@ -80,8 +84,8 @@ fn all<K: Resource<DynamicType = ()>>(client: &Client) -> Vec<Value> {
     listed.items.into_iter().map(whole).collect()
 }
 
-fn one<K: Resource<DynamicType = ()>>(client: &Client) -> Value {
-    let found = all::<K>(client);
+fn one<K: Resource<DynamicType = ()>>(world: &World) -> Value {
+    let found = all::<K>(world);
     assert_eq!(found.len(), 1, "{found:?}");
     found.into_iter().next().unwrap()
 }
@@ -96,7 +100,7 @@ fn a_label_leads_a_cluster_to_its_release_machine_by_machine() {
         rehearsal.stages.iter().map(|stage| (stage.stage.as_str(), stage.finished_at.is_some())).collect();
     assert!(stages.contains(&(Stage::ControlPlane.as_str(), true)), "{stages:?}");
     assert!(stages.contains(&(Stage::Workers.as_str(), true)), "{stages:?}");
-    let client = ended.world.client();
+    let client = ended.world.clone();
     assert_eq!(one::<KubeadmControlPlane>(&client)["spec"]["version"], "v1.36.1+vmware.1");
     assert_eq!(one::<MachineDeployment>(&client)["spec"]["template"]["spec"]["version"], "v1.36.1+vmware.1");
     let cluster = one::<Cluster>(&client);
@@ -113,7 +117,7 @@ fn rehearse_crashes() -> windlass_rehearse::crash::Crashes {
 
 #[test]
 fn what_is_shown_before_is_what_is_written_and_the_rest_is_its_owners() {
-    let before = start().world.client();
+    let before = start().world.clone();
     let Foreseen::Planned(seen) = preview(&start().world, &to("36.1.0")).unwrap() else { panic!() };
     let Some(Record::Begin { id, .. }) = &seen.planned.record else { panic!("{:?}", seen.planned.report) };
     let rendered = classic::all(&Scope { target: &seen.input.target, update: *id }, &seen.input.inventory);
@@ -121,8 +125,8 @@ fn what_is_shown_before_is_what_is_written_and_the_rest_is_its_owners() {
     assert_eq!(kinds, ["WCPMachineTemplate", "KubeadmControlPlane", "WCPMachineTemplate", "MachineDeployment"]);
 
     let ended = hold(&start().world, &to("36.1.0"), rehearse_crashes()).unwrap();
-    let after = ended.world.client();
-    let live = |client: &Client, object: &Value| {
+    let after = ended.world.clone();
+    let live = |client: &World, object: &Value| {
         let found = match object["kind"].as_str().unwrap() {
             "KubeadmControlPlane" => all::<KubeadmControlPlane>(client),
             "MachineDeployment" => all::<MachineDeployment>(client),
@@ -158,7 +162,7 @@ fn a_release_that_replaces_nothing_is_there_at_once() {
     let ended = hold(&upgraded.world, &request, rehearse_crashes()).unwrap();
     assert_eq!(ended.rehearsal.verdict, Verdict::Reached { distribution: "v36.2.0".into() });
     assert!(ended.rehearsal.machines.is_empty(), "{:?}", ended.rehearsal.machines);
-    let control_plane = one::<KubeadmControlPlane>(&ended.world.client());
+    let control_plane = one::<KubeadmControlPlane>(&ended.world);
     let drain = control_plane.pointer("/spec/machineTemplate/spec/deletion/nodeDrainTimeoutSeconds");
     assert_eq!(drain, Some(&json!(1800)));
 }
@@ -171,6 +175,9 @@ fn what_drifts_is_undone_and_what_is_its_owners_stays() {
             async move { api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap() }
         };
         let kcp = || ApiResource::erase::<KubeadmControlPlane>(&());
+        let found = kube::Api::<KubeadmControlPlane>::default_namespaced(client.clone());
+        let filled_in = found.get("shop-control-plane").await.unwrap().spec.remediation.and_then(|it| it.max_retry);
+        assert_eq!(filled_in, Some(5), "also what does nothing to machines");
         // In place, and by a replacement of the machine.
         patch(kcp(), "shop-control-plane", json!({"spec": {"remediation": {"maxRetry": 9}}})).await;
         let mirror = json!({"clusterConfiguration": {"imageRepository": "mirror.example.com"}});
@@ -195,7 +202,7 @@ fn what_drifts_is_undone_and_what_is_its_owners_stays() {
 }
 
 /// Runs everything on a fork until the script is done.
-pub fn played<F: Future<Output = ()>>(script: impl FnOnce(Client) -> F) -> windlass_sim::world::World {
+pub fn played<F: Future<Output = ()>>(script: impl FnOnce(Client) -> F) -> World {
     use windlass_rehearse::assembly::{Assembly, Settings};
     windlass_runtime::virtual_time::run_virtual(SEED, later(), |time| async move {
         let settings = windlass_sim::world::Settings { clock: time.clock, ..start().world.settings().clone() };
@@ -210,12 +217,12 @@ pub fn played<F: Future<Output = ()>>(script: impl FnOnce(Client) -> F) -> windl
 
 #[test]
 fn controllers_that_come_anew_and_releases_that_are_added_change_nothing() {
-    let rv = |client: &Client| {
+    let rv = |client: &World| {
         let kinds = [all::<Cluster>(client), all::<KubeadmControlPlane>(client), all::<MachineDeployment>(client)];
         let state = |object: &Value| object["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
         kinds.iter().flatten().map(state).collect::<Vec<String>>()
     };
-    let before = rv(&start().world.client());
+    let before = rv(&start().world);
     // These controllers have never seen the cluster.
     let world = played(|client| async move {
         tokio::time::sleep(std::time::Duration::from_secs(1200)).await;
@@ -231,5 +238,5 @@ fn controllers_that_come_anew_and_releases_that_are_added_change_nothing() {
         }
         tokio::time::sleep(std::time::Duration::from_secs(1200)).await;
     });
-    assert_eq!(rv(&world.client()), before);
+    assert_eq!(rv(&world), before);
 }

@@ -83,13 +83,13 @@ enum Error {
 
 /// All that a failure says, on one line.
 fn with_causes(failure: &Failure) -> String {
-    let mut said = failure.brief();
+    let mut said = vec![failure.brief()];
     let mut cause = failure.cause();
     while let Some(because) = cause {
-        said.push_str(&format!(": {because}"));
+        said.push(because.to_string());
         cause = because.source();
     }
-    said
+    said.join(": ")
 }
 
 impl Explained for Error {

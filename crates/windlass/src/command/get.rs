@@ -136,10 +136,8 @@ impl Get {
         if self.what != What::Clusters {
             return Ok(Vec::new());
         }
-        let api: Api<Cluster> = match self.all_namespaces {
-            true => Api::all(management.client.clone()),
-            false => management.api(),
-        };
+        let api: Api<Cluster> =
+            if self.all_namespaces { Api::all(management.client.clone()) } else { management.api() };
         let selectors: Vec<&str> = [label::RELEASE_VERSION.name].into_iter().chain(self.selector.as_deref()).collect();
         let listed = api.list(&ListParams::default().labels(&selectors.join(","))).await;
         let mut found = listed.map_err(client::Error::while_trying("list the clusters"))?.items;

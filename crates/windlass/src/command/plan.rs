@@ -77,6 +77,9 @@ impl Plan {
     }
 
     fn show_of_class(self, report: &ClassReport) -> Result<Exit, Failure> {
+        if self.out.is_some() {
+            return Err(Error::NoEnvelope { cluster: self.cluster }.into());
+        }
         let exit = if self.detailed_exitcode && report.changes() { Exit::Changes } else { Exit::Done };
         if let Some(format) = self.output {
             format.tell(&class_cluster_name(&self.cluster), "ClassPlanReport", report)?;
@@ -446,6 +449,8 @@ fn stage_lines(number: u32, stage: &StageForeseen) -> Vec<String> {
 pub enum Error {
     #[error("{cluster} cannot be {what}: {why}")]
     Refused { cluster: ClusterName, what: String, to: Option<VersionPrefix>, why: String },
+    #[error("{cluster} is a cluster of a class: Cluster API replaces its machines, and no envelope bounds that")]
+    NoEnvelope { cluster: ClusterName },
     #[error("cannot plan")]
     Preview(#[source] preview::Error),
 }
@@ -453,7 +458,7 @@ pub enum Error {
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
-            Self::Refused { .. } => Kind::User,
+            Self::Refused { .. } | Self::NoEnvelope { .. } => Kind::User,
             Self::Preview(_) => Kind::Internal,
         }
     }
@@ -466,6 +471,7 @@ impl Explained for Error {
             Self::Refused { cluster, to: None, .. } => {
                 format!("windlass status {cluster}, and a value that is accepted")
             }
+            Self::NoEnvelope { .. } => "the same without --out".to_owned(),
             Self::Preview(_) => "windlass status, which shows what is known of the cluster".to_owned(),
         })
     }
@@ -473,7 +479,7 @@ impl Explained for Error {
     fn exit(&self) -> Exit {
         match self {
             Self::Refused { .. } => Exit::Refused,
-            Self::Preview(_) => Exit::Failed,
+            Self::NoEnvelope { .. } | Self::Preview(_) => Exit::Failed,
         }
     }
 }

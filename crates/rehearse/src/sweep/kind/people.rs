@@ -88,8 +88,11 @@ pub(super) const ALL: [Kind; 13] = [
     }),
 ];
 
-/// Something else is asked of the cluster.
+/// Something else is asked of the cluster, where that can be asked of its own object.
 fn wished(course: &Course<'_>, numbers: &[u64], calm: At, change: Value) -> Option<Plan> {
+    if change.is_null() {
+        return None;
+    }
     let (api_version, kind) = course.subject.drive.kind();
     let action = patch(course, api_version, kind, change);
     Some(Plan::edit(Expect::Wished(calm), *numbers.first()?, action))

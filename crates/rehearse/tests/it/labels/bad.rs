@@ -66,7 +66,7 @@ fn a_release_that_cannot_be_is_refused_with_the_way_out() {
         let words = ["release 36.1.0 is not complete", "wcpmachinetemplate-36-1-0", "spec.template.spec.imageName"];
         check_refused(client, "36.1.0", &words).await;
 
-        // Another spelling of the same version.
+        // A second one of the same version.
         let mut twice = maps(client).get("machinedeployment-36-2-0").await.unwrap();
         twice.metadata = kube::api::ObjectMeta {
             name: Some("machinedeployment-v36-2-0".to_owned()),
@@ -74,7 +74,12 @@ fn a_release_that_cannot_be_is_refused_with_the_way_out() {
             ..Default::default()
         };
         maps(client).create(&PostParams::default(), &twice).await.unwrap();
-        check_refused(client, "36.2.0", &["machinedeployment-", "once more"]).await;
+        check_refused(
+            client,
+            "36.2.0",
+            &["ConfigMap giantswarm/machinedeployment-v36-2-0: metadata.name", "has to mend"],
+        )
+        .await;
     });
 }
 
