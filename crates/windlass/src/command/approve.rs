@@ -20,7 +20,7 @@ use crate::pending::{self, Pending};
 /// Agree to an update that waits for it
 ///
 /// What is agreed to is the envelope that `windlass plan` prints, and nothing else: when the cluster is asked to be something else, or
-/// is something else by then, it waits for another approval. Who approved is on record in the ClusterUpdate.
+/// is something else by then, it waits for another approval. Who approved is on the record of the update.
 ///
 /// Updates have to be approved in namespaces with the label windlass.dev/approval: required, or second-person, where whoever asked may
 /// not approve. The verb approve on tanzukubernetesclusters is needed.
