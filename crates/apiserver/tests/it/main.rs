@@ -15,6 +15,8 @@ mod extension;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod random;
 #[cfg(test)]
 mod watching;
