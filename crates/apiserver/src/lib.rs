@@ -11,7 +11,11 @@ pub mod apply;
 pub mod auth;
 pub mod body;
 pub mod builtin;
+pub mod carrier;
+#[cfg(feature = "cel")]
+mod cel;
 pub mod continue_token;
+pub mod conversion;
 mod crd;
 pub mod decode;
 mod discovery;
@@ -25,7 +29,9 @@ pub mod kind;
 mod lifecycle;
 #[cfg(feature = "listen")]
 pub mod listen;
+mod load;
 pub mod meta;
+mod metrics;
 pub mod negotiate;
 mod openapi;
 pub mod patch;
@@ -49,4 +55,5 @@ pub mod value;
 mod verb;
 
 pub use body::Body;
+pub use load::Limits;
 pub use server::{ApiServer, Now, Options};

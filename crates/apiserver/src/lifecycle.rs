@@ -115,6 +115,7 @@ impl ApiServer {
     /// up when they are named, and when one of them goes.
     pub(crate) fn note_write(&self, kind: &Kind, before: Option<&Entry>, entry: &Entry) {
         let reference = || (kind.resource.clone(), entry.key.clone());
+        self.admission().configure(&kind.resource, self.store());
         if &*kind.resource == CUSTOM_RESOURCE_DEFINITIONS {
             self.queue().push(Task::Defined(entry.key.clone()));
         }
@@ -132,6 +133,7 @@ impl ApiServer {
     /// Notes that an object is gone.
     pub(crate) fn note_removal(&self, kind: &Kind, entry: &Entry, owners: Vec<Value>) {
         let (resource, key) = (kind.resource.clone(), entry.key.clone());
+        self.admission().configure(&resource, self.store());
         self.queue().push(Task::Gone { uid: entry.uid.clone(), owners, resource, key });
     }
 

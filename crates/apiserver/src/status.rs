@@ -234,6 +234,19 @@ impl ApiError {
         error
     }
 
+    /// 429: too much is in hand already. A real server says so before it looks at the request, in plain text.
+    pub fn too_busy() -> Self {
+        let mut error = Self::too_many_requests("Too many requests, please try again later.", 1);
+        error.details.plain = true;
+        error
+    }
+
+    /// 504: it took too long.
+    pub fn timeout() -> Self {
+        let message = "Timeout: request did not complete within the allotted timeout";
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).with_empty_details()
+    }
+
     /// 500: our fault.
     pub fn internal(what: &str) -> Self {
         let message = format!("Internal error occurred: {what}");

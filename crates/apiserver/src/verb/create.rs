@@ -95,7 +95,7 @@ impl ApiServer {
         }
         let generated = self.name(&mut object);
         self.prepare_create(kind, &mut object);
-        Self::check(kind, &object, None, "")?;
+        Self::check(kind, &object, None, "", warnings)?;
         warnings.extend(kind.warnings(&object));
         self.review(intent, operation, Some(&object), None, warnings).await?;
         if intent.dry_run {

@@ -96,10 +96,15 @@ impl ApiServer {
         let exists = self.store().get(&kind.resource, &call.key()).is_some();
         let makes = kind.builtin().is_some_and(|builtin| builtin.create_on_update) && call.subresource.is_empty();
         let (code, written) = if makes && !exists {
-            metadata(&mut object).remove("resourceVersion");
+            let version = metadata(&mut object).remove("resourceVersion");
             drop_status(kind, &mut object);
             Self::fill(kind, &mut object);
-            (StatusCode::CREATED, self.create_object(&intent, object, warnings).await?)
+            let mut written = self.create_object(&intent, object, warnings).await?;
+            // What was only tried has the version that it was sent with.
+            if let (Shown::Imagined(shown), Some(version)) = (&mut written.shown, version) {
+                metadata(shown).insert("resourceVersion".into(), version);
+            }
+            (StatusCode::CREATED, written)
         } else {
             (StatusCode::OK, self.replace(call, &intent, &mut Replacement::new(kind, object), warnings).await?)
         };
@@ -188,7 +193,7 @@ impl ApiServer {
         self.admit(intent, Operation::Update, Some(object), Some(current), warnings).await?;
         prepare_update(kind, intent.subresource, object, current);
         metadata(object).insert("resourceVersion".into(), current["metadata"]["resourceVersion"].clone());
-        Self::check(kind, object, Some(current), intent.subresource)?;
+        Self::check(kind, object, Some(current), intent.subresource, warnings)?;
         if intent.subresource != "status" {
             warnings.extend(kind.warnings(object));
         }

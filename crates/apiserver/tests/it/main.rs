@@ -21,6 +21,8 @@ mod hostile;
 #[cfg(test)]
 mod linear;
 #[cfg(test)]
+mod limits;
+#[cfg(test)]
 mod random;
 #[cfg(test)]
 mod watching;

@@ -10,6 +10,7 @@ use std::time::Duration;
 use kube::Client;
 use tokio::runtime::Handle;
 use windlass_apiserver::ApiServer;
+use windlass_apiserver::carrier::https::Https;
 use windlass_apiserver::durable::Lasting;
 use windlass_apiserver::listen::kubeconfig::Kubeconfig;
 use windlass_apiserver::listen::tls::Authority;
@@ -89,6 +90,8 @@ impl Embedded {
         };
         kubeconfig.write(path)?;
         let management = world.management().await.ok_or(Error::WorldEnded)?.map_err(Error::World)?;
+        // Webhooks that people configure here are asked; forks of it, which rehearse, ask nobody.
+        management.reach(Arc::new(Https::new(Handle::current())));
         if let Some(kept) = &kept {
             kept.note_port(kept::MANAGEMENT, listener.address().port());
             kept.note_world(world.seed, management.now());
