@@ -134,18 +134,17 @@ impl Controller {
                 ended = &mut work => Some(ended),
                 () = interruption.once() => None,
             };
-            match ended {
-                Some(ended) => ended,
-                None => {
-                    tracing::info!("stopping: what was begun may end");
-                    parts.readiness.set(probes::RUNNING, Err("it stops"));
-                    sender.send_replace(true);
-                    tokio::select! {
-                        biased;
-                        ended = work => ended,
-                        () = interruption.once() => Ok(()),
-                        () = tokio::time::sleep(GRACE + LEAVES) => Ok(()),
-                    }
+            if let Some(ended) = ended {
+                ended
+            } else {
+                tracing::info!("stopping: what was begun may end");
+                parts.readiness.set(probes::RUNNING, Err("it stops"));
+                sender.send_replace(true);
+                tokio::select! {
+                    biased;
+                    ended = work => ended,
+                    () = interruption.once() => Ok(()),
+                    () = tokio::time::sleep(GRACE + LEAVES) => Ok(()),
                 }
             }
         };
