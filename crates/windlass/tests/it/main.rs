@@ -6,6 +6,8 @@ mod cluster;
 #[cfg(test)]
 mod kubectl;
 #[cfg(test)]
+mod real;
+#[cfg(test)]
 mod seed_002;
 #[cfg(test)]
 mod sweep;
