@@ -15,9 +15,12 @@ use crate::status::ApiError;
 /// The body of a response.
 pub struct Body(Inner, Option<Box<dyn Send>>);
 
+/// What a body that goes on is made of.
+pub(crate) type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
+
 enum Inner {
     Whole(Option<Bytes>),
-    Frames(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    Frames(Frames),
 }
 
 impl Body {
@@ -37,13 +40,17 @@ impl Body {
         Self(self.0, Some(Box::new(held)))
     }
 
-    /// The stream of a body that goes on; the body itself where it is whole already.
+    /// The same body, with what becomes of its stream where it goes on. A body that is whole already stays as it is.
     #[cfg(feature = "durable")]
-    pub(crate) fn into_frames(self) -> Result<Pin<Box<dyn Stream<Item = Bytes> + Send>>, Self> {
-        match self.0 {
-            Inner::Frames(frames) => Ok(frames),
-            whole @ Inner::Whole(_) => Err(Self(whole)),
-        }
+    pub(crate) fn with_frames<S>(self, change: impl FnOnce(Frames) -> S) -> Self
+    where
+        S: Stream<Item = Bytes> + Send + 'static,
+    {
+        let inner = match self.0 {
+            Inner::Frames(frames) => Inner::Frames(Box::pin(change(frames))),
+            whole @ Inner::Whole(_) => whole,
+        };
+        Self(inner, self.1)
     }
 }
 

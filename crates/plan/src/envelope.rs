@@ -107,7 +107,8 @@ impl Envelope {
     /// What the envelope is named by: `sha256:…`.
     pub fn digest(&self) -> String {
         // Every look at a cluster that is updated asks for it, so that nothing large is copied.
-        let Self { release_digest, target, objects, replaced, allowed } = self;
+        // What bounds the writes is among the objects.
+        let Self { release_digest, target, objects, replaced, allowed, bounds: _ } = self;
         let (release_digest, replaced, allowed) = (json!(release_digest), json!(replaced), json!(allowed));
         let fields = [
             ("release_digest", Field::Value(&release_digest)),

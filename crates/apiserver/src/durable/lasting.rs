@@ -73,9 +73,6 @@ fn hold(store: Store, frame: bytes::Bytes) -> BoxFuture<'static, bytes::Bytes> {
 impl Body {
     /// The same body, each of whose frames is let through by `gate`. One that is whole already is not held.
     fn held(self, gate: impl FnMut(bytes::Bytes) -> BoxFuture<'static, bytes::Bytes> + Send + 'static) -> Self {
-        match self.into_frames() {
-            Ok(frames) => Self::frames(frames.then(gate)),
-            Err(whole) => whole,
-        }
+        self.with_frames(|frames| frames.then(gate))
     }
 }

@@ -18,7 +18,8 @@ use windlass_plan::resolve::labelled::{Unlabelled, asked, may_go};
 use windlass_plan::step::Stage;
 use windlass_plan::target::{ClassicParts, Target, TargetError};
 
-use super::{API_VERSION, KIND};
+use super::choice::Unknown;
+use super::{API_VERSION, KIND, approval};
 use crate::classic::observe::{deployed, said_by};
 use crate::classic::parts::{PartsError, parts, published};
 use crate::record::classic::{UPDATE_FAILED, UPDATING};
@@ -50,7 +51,7 @@ pub async fn review(client: &Client, review: Value) -> Result<Value, String> {
     let Some(uid) = request["uid"].as_str() else { return Err(format!("not a {KIND}: it has no request.uid")) };
     let mut response = json!({"uid": uid, "allowed": true});
     if let Some((cluster, before)) = subject(request) {
-        match judge(client, &request["object"], &cluster, before.as_ref()).await {
+        match judge(client, request, &cluster, before.as_ref()).await {
             Ok(Judged { spec, warnings }) => {
                 if !warnings.is_empty() {
                     response["warnings"] = json!(warnings);
@@ -107,6 +108,12 @@ impl From<Unlabelled> for NotJudged {
     }
 }
 
+impl From<Unknown> for NotJudged {
+    fn from(why: Unknown) -> Self {
+        Self::Unknown(why.to_string())
+    }
+}
+
 impl From<PartsError> for NotJudged {
     fn from(why: PartsError) -> Self {
         if why.is_read() { Self::Unknown(why.to_string()) } else { Self::Refused(why.to_string()) }
@@ -121,10 +128,14 @@ impl From<TargetError> for NotJudged {
 
 async fn judge(
     client: &Client,
-    object: &Value,
+    request: &Value,
     cluster: &Cluster,
     before: Option<&Cluster>,
 ) -> Result<Judged, NotJudged> {
+    if let Some(why) = approval::refused(client, request, approval::Unapproved::ByLabel).await? {
+        return Err(NotJudged::Refused(why));
+    }
+    let object = &request["object"];
     let same = |warnings| Judged { spec: object["spec"].clone(), warnings };
     let Some(version) = asked(cluster)? else { return Ok(same(Vec::new())) };
     let old = before.and_then(|before| asked(before).ok().flatten());

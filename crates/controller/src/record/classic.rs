@@ -80,6 +80,8 @@ pub(crate) async fn begin(ctx: &Context, cluster: &Cluster, begin: &Record) -> R
         to: to.clone(),
         envelope_digest: envelope_digest.clone(),
         cause: cause.clone(),
+        // Where updates have to be approved, admission refuses the label.
+        approval: None,
     };
     let mut record = ClusterUpdate::new(name.as_str(), spec);
     record.metadata.labels =

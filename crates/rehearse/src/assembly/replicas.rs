@@ -11,7 +11,7 @@ use windlass_controller::leadership::{Candidacy, Ended, Term, lead};
 use windlass_controller::reconcile::JOB_NAMESPACE;
 use windlass_sim::actor::{Actor, Caller, acting};
 
-use super::{Assembly, RESTART, program};
+use super::{Assembly, RESTART, Settings, program};
 use crate::crash::Crashes;
 
 /// The lease that they agree by.
@@ -61,9 +61,11 @@ impl Assembly {
             let access = self.access(&process);
             let candidacy = Candidacy::usual(JOB_NAMESPACE, LEASE, format!("replica-{number}-{life}"));
             let (clock, seed) = (access.clock.clone(), access.seed);
+            let Settings { classes, labels, .. } = self.settings;
+            let kinds = controllers::Kinds { classes, labels };
             let work = |term: Term| {
                 let access = Access { client: term.fence(access.client.clone()), ..access.clone() };
-                Box::pin(controllers::run(access, self.settings.classes, stop.clone()))
+                Box::pin(controllers::run(access, kinds, stop.clone()))
             };
             // Its client is not the one that crashes are counted at: the lease is written every other second.
             let client = self.management.clone().unwrap_or_else(|| self.world.client());

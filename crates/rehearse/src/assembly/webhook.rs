@@ -73,6 +73,8 @@ pub(super) fn add(server: &ApiServer, (classes, labels): (Option<HoldBy>, bool),
         // That of clusters of a class is asked again when another has changed the release.
         reinvoke: matches!(of, Of::ClassyClusters(_)),
         side_effects: false,
+        equivalent: false,
+        conditions: None,
         handler: Arc::new(Admission { of, client: client.clone(), faults: faults.clone() }),
     };
     let of_clusters = rule(&admission::OPERATIONS, [admission::GROUP, admission::VERSION, admission::RESOURCE]);

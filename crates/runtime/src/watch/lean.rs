@@ -7,7 +7,7 @@ use std::fmt;
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// The name that serde_json hands a text out under as it stands. Whoever does not know the name reads on as ever.
+/// The name that `serde_json` hands a text out under as it stands. Whoever does not know the name reads on as ever.
 const AS_TEXT: &str = "$serde_json::private::RawValue";
 
 /// What an object is read from.
