@@ -130,7 +130,8 @@ impl Webhook {
             }
             Answers::LabelledClusters => {
                 let key = label::RELEASE_VERSION.name;
-                let (is_there, release) = (format!("object.metadata.?labels[?'{key}'].hasValue()"), changed("labels", key));
+                let (is_there, release) =
+                    (format!("object.metadata.?labels[?'{key}'].hasValue()"), changed("labels", key));
                 format!("{lives} && {is_there} && (oldObject == null || object.spec != oldObject.spec || {release})")
             }
             Answers::Bootstraps => {

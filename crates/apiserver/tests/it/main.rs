@@ -17,11 +17,11 @@ mod durable;
 mod extension;
 #[cfg(test)]
 mod hostile;
+#[cfg(test)]
+mod limits;
 #[cfg(feature = "durable")]
 #[cfg(test)]
 mod linear;
-#[cfg(test)]
-mod limits;
 #[cfg(test)]
 mod random;
 #[cfg(test)]

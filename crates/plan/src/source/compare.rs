@@ -176,7 +176,7 @@ impl<'a> One<'a> {
         let start = tree.start(manifest.object);
         for part in ["metadata", "spec"] {
             let Some(found) = tree.get(start, part).filter(|_| part == "metadata" || is_same) else { continue };
-            walk.into_field(part, found, Some(&self.live[part]));
+            walk.note_field(part, found, Some(&self.live[part]));
         }
         let triggers: Vec<String> = self.triggers().iter().map(|trigger| trigger.field()).collect();
         let others = walk.others.into_iter().filter(|(field, ..)| !triggers.contains(field));
@@ -199,7 +199,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    fn into_field(&mut self, name: &str, found: Found<'a>, live: Option<&Value>) {
+    fn note_field(&mut self, name: &str, found: Found<'a>, live: Option<&Value>) {
         self.path.push(name.to_owned());
         self.walk(found, live.filter(|live| !live.is_null()));
         self.path.pop();
@@ -212,7 +212,7 @@ impl<'a> Walk<'a> {
                     let is_ours = self.path.len() == 1 && self.path[0] == "metadata" && OF_THE_SERVER.contains(&key);
                     let value = self.tree.get(found, key).filter(|_| !is_ours && key != LAST_APPLIED);
                     if let Some(value) = value {
-                        self.into_field(key, value, live.and_then(|live| live.get(key)));
+                        self.note_field(key, value, live.and_then(|live| live.get(key)));
                     }
                 }
             }
@@ -227,7 +227,7 @@ impl<'a> Walk<'a> {
                         None => all.get(number),
                     });
                     let place = format!("[{}]", name.map_or_else(|| number.to_string(), str::to_owned));
-                    self.into_field(&place, item, live);
+                    self.note_field(&place, item, live);
                 }
             }
             Content::Scalar { value, .. } => {

@@ -184,7 +184,8 @@ impl Controller {
                 trace: None,
                 metrics: Some(Arc::clone(&parts.metrics)),
             };
-            let running = Box::pin(controllers::run(access, Kinds { classes: Some(self.hold), labels: true }, stop.clone()));
+            let running =
+                Box::pin(controllers::run(access, Kinds { classes: Some(self.hold), labels: true }, stop.clone()));
             async move {
                 let late = async {
                     stop.await;

@@ -42,8 +42,11 @@ const TYPES: [&str; 13] = [
     "optional_type",
 ];
 
-/// The functions of the language and of Kubernetes, with the type that they make (`None`: it depends).
-const FUNCTIONS: &[(&str, Option<fn() -> Type<'static>>)] = &[
+/// What a function makes; `None` where it depends.
+type Makes = Option<fn() -> Type<'static>>;
+
+/// The functions of the language and of Kubernetes.
+const FUNCTIONS: &[(&str, Makes)] = &[
     ("size", Some(|| Type::Int)),
     ("contains", Some(|| Type::Bool)),
     ("startsWith", Some(|| Type::Bool)),
@@ -300,11 +303,13 @@ impl<'s> Inference<'_, 's> {
             }
             return Type::Bool;
         }
-        if let Some(made) = operator(name, &arguments) {
-            return made.unwrap_or_else(|| {
+        match operator(name, &arguments) {
+            Some(Made::Type(made)) => return made,
+            Some(Made::Nothing) => {
                 let offset = place::operator(self.text, symbol(name));
-                self.no_overload(offset, name, None, &arguments)
-            });
+                return self.no_overload(offset, name, None, &arguments);
+            }
+            None => {}
         }
         if name.starts_with('_') || name.starts_with('@') || OTHERS.contains(&name) {
             return Type::Dyn;
@@ -360,8 +365,16 @@ fn of_literal<'s>(literal: &LiteralValue) -> Type<'s> {
     }
 }
 
-/// What an operator makes of operands of these types: `Some(None)` when it is not for them, `None` when it is no operator.
-fn operator<'s>(name: &str, operands: &[Type<'s>]) -> Option<Option<Type<'s>>> {
+/// What becomes of operands.
+enum Made<'s> {
+    /// A value of this type.
+    Type(Type<'s>),
+    /// Nothing: the operator is not for such operands.
+    Nothing,
+}
+
+/// What an operator makes of operands of these types; `None` when it is no operator.
+fn operator<'s>(name: &str, operands: &[Type<'s>]) -> Option<Made<'s>> {
     let all = |wanted: &Type<'_>| operands.iter().all(|operand| operand.is(wanted));
     let pair = |test: &dyn Fn(&Type<'s>, &Type<'s>) -> bool| match operands {
         [a, b] => test(a, b),
@@ -389,9 +402,8 @@ fn operator<'s>(name: &str, operands: &[Type<'s>]) -> Option<Option<Type<'s>>> {
             pair(&|a, b| adds(a, b) || times(a, b)).then(|| if pair(&times) { Type::Timestamp } else { first() })
         }
         operators::SUBSTRACT => match operands {
-            [Type::Timestamp, Type::Timestamp] => Some(Type::Duration),
+            [Type::Timestamp, Type::Timestamp] | [Type::Duration, Type::Duration] => Some(Type::Duration),
             [Type::Timestamp, Type::Duration] => Some(Type::Timestamp),
-            [Type::Duration, Type::Duration] => Some(Type::Duration),
             [a, b] => (a.is_number() && a.is(b)).then(first),
             _ => None,
         },
@@ -414,7 +426,7 @@ fn operator<'s>(name: &str, operands: &[Type<'s>]) -> Option<Option<Type<'s>>> {
         },
         _ => return None,
     };
-    Some(made)
+    Some(made.map_or(Made::Nothing, Made::Type))
 }
 
 fn is_operator(name: &str) -> bool {

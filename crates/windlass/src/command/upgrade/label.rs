@@ -132,7 +132,9 @@ impl Upgrade {
             Outcome::NothingToDo => format!("cluster {cluster} is asked to be at {to} already"),
             Outcome::Reached => format!("cluster {cluster} is at {to}, as was asked before"),
             Outcome::DryRun => format!("cluster {cluster} upgraded (dry run): {from} to {to}"),
-            Outcome::Begun | Outcome::Waiting | Outcome::FirstHop => format!("cluster {cluster} is being upgraded: {from} to {to}"),
+            Outcome::Begun | Outcome::Waiting | Outcome::FirstHop => {
+                format!("cluster {cluster} is being upgraded: {from} to {to}")
+            }
             Outcome::Succeeded => format!("cluster {cluster} is upgraded: {from} to {to}"),
         })?;
         Ok(Exit::Done)
