@@ -96,7 +96,7 @@ impl<'a> Overlays<'a> {
     pub(super) fn change(&self, file: usize) -> bool {
         self.all.iter().any(|overlay| {
             let is_there = |key: &&str| overlay.tree.at(overlay.object, &[key]).is_some();
-            REWRITING.iter().chain(&CHANGING).any(|key| is_there(key)) && self.brought(overlay).contains(&file)
+            REWRITING.iter().chain(&CHANGING).any(is_there) && self.brought(overlay).contains(&file)
         })
     }
 
