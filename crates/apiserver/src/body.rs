@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::status::ApiError;
 
 /// The body of a response.
-pub struct Body(Inner, Option<Box<dyn Send>>);
+pub struct Body(Inner, #[expect(dead_code, reason = "it is let go with the body")] Option<Box<dyn Send>>);
 
 enum Inner {
     Whole(Option<Bytes>),

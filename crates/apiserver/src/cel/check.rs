@@ -55,9 +55,9 @@ struct Checker<'e> {
 impl Checker<'_> {
     /// `lost` is where what was before can no longer be told.
     fn node(&mut self, openapi: &Value, schema: &Schema, lost: Option<&str>, place: &Path<'_>) {
-        let list = place.field("x-kubernetes-validations");
+        let rules = place.field("x-kubernetes-validations");
         for (index, rule) in openapi.list("x-kubernetes-validations").iter().enumerate() {
-            let place = list.index(index);
+            let place = rules.index(index);
             self.rule(rule, openapi, schema, lost, &place);
         }
         let here = place.to_string();
@@ -104,7 +104,7 @@ impl Checker<'_> {
         let scope = || Scope::new([("self", of_self.clone()), ("oldSelf", old.clone())]);
         match compiled(text, scope(), &Type::Bool) {
             Err(Trouble::Compile(why)) => refuse("rule", format!("compilation failed: {why}")),
-            Err(Trouble::Type(_)) => refuse("rule", "cel expression must evaluate to a bool".to_owned()),
+            Err(Trouble::Type) => refuse("rule", "cel expression must evaluate to a bool".to_owned()),
             Ok(program) => {
                 if let Some(lost) = lost.filter(|_| program.references().has_variable("oldSelf")) {
                     let detail =
@@ -129,7 +129,7 @@ impl Checker<'_> {
         };
         match compiled(expression, scope(), &Type::String) {
             Err(Trouble::Compile(why)) => refuse(format!("messageExpression compilation failed: {why}")),
-            Err(Trouble::Type(_)) => refuse("messageExpression must evaluate to a string".to_owned()),
+            Err(Trouble::Type) => refuse("messageExpression must evaluate to a string".to_owned()),
             Ok(_) => {}
         }
     }
@@ -140,7 +140,7 @@ pub(super) enum Trouble {
     /// It cannot be read, or makes no sense.
     Compile(String),
     /// It makes something else than is wanted.
-    Type(String),
+    Type,
 }
 
 /// An expression that makes sense, and makes what is wanted.
@@ -150,7 +150,7 @@ pub(super) fn compiled(text: &str, scope: Scope<'_>, wanted: &Type<'_>) -> Resul
     if !troubles.is_empty() {
         return Err(Trouble::Compile(troubles.join("\n")));
     }
-    if made.is(wanted) { Ok(program) } else { Err(Trouble::Type(made.to_string())) }
+    if made.is(wanted) { Ok(program) } else { Err(Trouble::Type) }
 }
 
 fn unread(text: &str, errors: &ParseErrors) -> String {

@@ -33,7 +33,7 @@ pub(crate) fn problem(expression: &str, place: &Path<'_>) -> Option<FieldError> 
     let why = match check::compiled(expression, scope, &check::boolean()) {
         Ok(_) => return None,
         Err(Trouble::Compile(why)) => format!("compilation failed: {why}"),
-        Err(Trouble::Type(_)) => "must evaluate to bool".to_owned(),
+        Err(Trouble::Type) => "must evaluate to bool".to_owned(),
     };
     Some(FieldError::invalid(place.field("expression"), expression, why))
 }

@@ -131,17 +131,15 @@ impl Rule {
         let Some(program) = &self.program else {
             return Verdict::Unknown(format!("rule compile error: {}", self.text));
         };
-        match left.checked_sub(cost::bound(program.expression(), widths)) {
-            Some(rest) => *left = rest,
-            None => {
-                *left = 0;
-                return Verdict::Unknown(format!(
-                    "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call \
-                     cost exceeds limit for rule: {}",
-                    self.plain()
-                ));
-            }
-        }
+        let Some(rest) = left.checked_sub(cost::bound(program.expression(), widths)) else {
+            *left = 0;
+            return Verdict::Unknown(format!(
+                "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost \
+                 exceeds limit for rule: {}",
+                self.plain()
+            ));
+        };
+        *left = rest;
         match program.execute(scope) {
             Ok(Cel::Bool(true)) => Verdict::Holds,
             Ok(_) => Verdict::Broken(self.detail(scope)),

@@ -17,6 +17,7 @@ pub(super) struct Answer {
     body: UnsyncBoxBody<Bytes, BoxError>,
     until: Option<Signal>,
     /// Let go when the body is done with.
+    #[expect(dead_code, reason = "it is let go with the body")]
     held: Option<Box<dyn Send>>,
 }
 

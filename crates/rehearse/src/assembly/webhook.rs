@@ -69,6 +69,8 @@ pub(super) fn add(server: &ApiServer, classes: Option<HoldBy>, client: &Client, 
         // That of clusters of a class is asked again when another has changed the release.
         reinvoke: matches!(of, Of::ClassyClusters(_)),
         side_effects: false,
+        equivalent: false,
+        conditions: None,
         handler: Arc::new(Admission { of, client: client.clone(), faults: faults.clone() }),
     };
     let of_clusters = rule(&admission::OPERATIONS, [admission::GROUP, admission::VERSION, admission::RESOURCE]);

@@ -42,8 +42,11 @@ const TYPES: [&str; 13] = [
     "optional_type",
 ];
 
+/// What a function makes.
+type Made = Option<fn() -> Type<'static>>;
+
 /// The functions of the language and of Kubernetes, with the type that they make (`None`: it depends).
-const FUNCTIONS: &[(&str, Option<fn() -> Type<'static>>)] = &[
+const FUNCTIONS: &[(&str, Made)] = &[
     ("size", Some(|| Type::Int)),
     ("contains", Some(|| Type::Bool)),
     ("startsWith", Some(|| Type::Bool)),
@@ -361,6 +364,7 @@ fn of_literal<'s>(literal: &LiteralValue) -> Type<'s> {
 }
 
 /// What an operator makes of operands of these types: `Some(None)` when it is not for them, `None` when it is no operator.
+#[expect(clippy::option_option, reason = "no operator, no operator for these, and what it makes")]
 fn operator<'s>(name: &str, operands: &[Type<'s>]) -> Option<Option<Type<'s>>> {
     let all = |wanted: &Type<'_>| operands.iter().all(|operand| operand.is(wanted));
     let pair = |test: &dyn Fn(&Type<'s>, &Type<'s>) -> bool| match operands {
@@ -389,9 +393,8 @@ fn operator<'s>(name: &str, operands: &[Type<'s>]) -> Option<Option<Type<'s>>> {
             pair(&|a, b| adds(a, b) || times(a, b)).then(|| if pair(&times) { Type::Timestamp } else { first() })
         }
         operators::SUBSTRACT => match operands {
-            [Type::Timestamp, Type::Timestamp] => Some(Type::Duration),
+            [Type::Timestamp, Type::Timestamp] | [Type::Duration, Type::Duration] => Some(Type::Duration),
             [Type::Timestamp, Type::Duration] => Some(Type::Timestamp),
-            [Type::Duration, Type::Duration] => Some(Type::Duration),
             [a, b] => (a.is_number() && a.is(b)).then(first),
             _ => None,
         },

@@ -32,10 +32,9 @@ pub(super) fn operator(text: &str, operator: &str) -> usize {
     for (at, c) in text.char_indices() {
         match quote {
             Some(open) if c == open => quote = None,
-            Some(_) => {}
             None if c == '\'' || c == '"' => quote = Some(c),
             None if text[at..].starts_with(operator) => return at,
-            None => {}
+            Some(_) | None => {}
         }
     }
     0

@@ -54,10 +54,9 @@ impl<'s> Type<'s> {
     /// Whether it is, or may be, that type.
     pub(super) fn is(&self, other: &Type<'_>) -> bool {
         match (self, other) {
-            (Self::Dyn, _) | (_, Type::Dyn) => true,
+            (Self::Dyn, _) | (_, Type::Dyn) | (Self::Object(_), Type::Null) | (Self::Null, Type::Object(_)) => true,
             (Self::List(a), Type::List(b)) | (Self::Map(a), Type::Map(b)) => a.is(b),
             (Self::Object(a), Type::Object(b)) => std::ptr::eq(*a, *b),
-            (Self::Object(_), Type::Null) | (Self::Null, Type::Object(_)) => true,
             (a, b) => std::mem::discriminant(a) == std::mem::discriminant(&b.same_life()),
         }
     }
