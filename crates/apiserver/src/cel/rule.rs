@@ -134,8 +134,8 @@ impl Rule {
         let Some(rest) = left.checked_sub(cost::bound(program.expression(), widths)) else {
             *left = 0;
             return Verdict::Unknown(format!(
-                "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call \
-                 cost exceeds limit for rule: {}",
+                "'operation cancelled: actual cost limit exceeded': no further validation rules will be run due to call cost \
+                 exceeds limit for rule: {}",
                 self.plain()
             ));
         };

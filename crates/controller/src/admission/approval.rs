@@ -213,7 +213,7 @@ impl Write<'_> {
     /// Whether it decides about an update. To take a decision back is none.
     fn decides(&self) -> bool {
         let new = |key: &&str| annotated(self.object, key).is_some_and(|value| annotated(self.old, key) != Some(value));
-        DECISION.iter().any(|key| new(key))
+        DECISION.iter().any(new)
     }
 
     /// Refuses that somebody agrees with themselves, where a second person has to.
@@ -254,16 +254,16 @@ impl Write<'_> {
         let mut patch = Vec::new();
         let mut has_annotations = self.object["metadata"]["annotations"].is_object();
         for (key, wanted) in self.stamps(policy) {
-            let path = format!("/metadata/annotations/{}", key.replace('~', "~0").replace('/', "~1"));
+            let pointer = format!("/metadata/annotations/{}", key.replace('~', "~0").replace('/', "~1"));
             match (annotated(self.object, key), wanted) {
                 (is, Some(wanted)) if is != Some(wanted.as_str()) => {
                     if !has_annotations {
                         patch.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
                         has_annotations = true;
                     }
-                    patch.push(json!({"op": "add", "path": path, "value": wanted}));
+                    patch.push(json!({"op": "add", "path": pointer, "value": wanted}));
                 }
-                (Some(_), None) => patch.push(json!({"op": "remove", "path": path})),
+                (Some(_), None) => patch.push(json!({"op": "remove", "path": pointer})),
                 (None | Some(_), _) => {}
             }
         }

@@ -162,7 +162,6 @@ fn what_cannot_be_changed_alone_is_refused_with_its_place() {
 }
 
 #[test]
-#[expect(clippy::disallowed_methods, reason = "the folder is listed to find files that nothing is said of")]
 fn every_file_of_the_corpus_is_in_a_table() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/source/corpus");
     let files = fs::read_dir(folder).unwrap().map(|file| file.unwrap().file_name().into_string().unwrap());

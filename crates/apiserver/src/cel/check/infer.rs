@@ -42,11 +42,11 @@ const TYPES: [&str; 13] = [
     "optional_type",
 ];
 
-/// What a function makes; `None` where it depends.
-type Makes = Option<fn() -> Type<'static>>;
+/// What a function makes.
+type Made = Option<fn() -> Type<'static>>;
 
-/// The functions of the language and of Kubernetes.
-const FUNCTIONS: &[(&str, Makes)] = &[
+/// The functions of the language and of Kubernetes, with the type that they make (`None`: it depends).
+const FUNCTIONS: &[(&str, Made)] = &[
     ("size", Some(|| Type::Int)),
     ("contains", Some(|| Type::Bool)),
     ("startsWith", Some(|| Type::Bool)),
@@ -303,13 +303,11 @@ impl<'s> Inference<'_, 's> {
             }
             return Type::Bool;
         }
-        match operator(name, &arguments) {
-            Some(Made::Type(made)) => return made,
-            Some(Made::Nothing) => {
+        if let Some(made) = operator(name, &arguments) {
+            return made.unwrap_or_else(|| {
                 let offset = place::operator(self.text, symbol(name));
-                return self.no_overload(offset, name, None, &arguments);
-            }
-            None => {}
+                self.no_overload(offset, name, None, &arguments)
+            });
         }
         if name.starts_with('_') || name.starts_with('@') || OTHERS.contains(&name) {
             return Type::Dyn;
@@ -365,16 +363,9 @@ fn of_literal<'s>(literal: &LiteralValue) -> Type<'s> {
     }
 }
 
-/// What becomes of operands.
-enum Made<'s> {
-    /// A value of this type.
-    Type(Type<'s>),
-    /// Nothing: the operator is not for such operands.
-    Nothing,
-}
-
-/// What an operator makes of operands of these types; `None` when it is no operator.
-fn operator<'s>(name: &str, operands: &[Type<'s>]) -> Option<Made<'s>> {
+/// What an operator makes of operands of these types: `Some(None)` when it is not for them, `None` when it is no operator.
+#[expect(clippy::option_option, reason = "no operator, no operator for these, and what it makes")]
+fn operator<'s>(name: &str, operands: &[Type<'s>]) -> Option<Option<Type<'s>>> {
     let all = |wanted: &Type<'_>| operands.iter().all(|operand| operand.is(wanted));
     let pair = |test: &dyn Fn(&Type<'s>, &Type<'s>) -> bool| match operands {
         [a, b] => test(a, b),
@@ -426,7 +417,7 @@ fn operator<'s>(name: &str, operands: &[Type<'s>]) -> Option<Made<'s>> {
         },
         _ => return None,
     };
-    Some(made.map_or(Made::Nothing, Made::Type))
+    Some(made)
 }
 
 fn is_operator(name: &str) -> bool {
