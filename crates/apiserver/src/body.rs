@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::status::ApiError;
 
 /// The body of a response.
-pub struct Body(Inner, #[expect(dead_code, reason = "it is let go with the body")] Option<Box<dyn Send>>);
+pub struct Body(Inner, Option<Box<dyn Send>>);
 
 /// What a body that goes on is made of.
 pub(crate) type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
