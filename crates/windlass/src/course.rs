@@ -67,13 +67,12 @@ impl ClassReport {
     /// What people see.
     pub fn text(&self) -> String {
         let release = output::cell(self.release.as_ref());
-        let mut head = format!("{}  {}  {release}", self.cluster, self.assessment.to_uppercase());
+        let mut head = vec![format!("{}  {}  {release}", self.cluster, self.assessment.to_uppercase())];
         if let Some(of) = self.packages_of.as_ref().filter(|of| Some(*of) != self.release.as_ref()) {
-            head.push_str(&format!("\n  packages: still those of {of}"));
+            head.push(format!("  packages: still those of {of}"));
         }
-        for wait in &self.waits {
-            head.push_str(&format!("\n  waiting for: {}: {}", wait.object, wait.message));
-        }
+        head.extend(self.waits.iter().map(|wait| format!("  waiting for: {}: {}", wait.object, wait.message)));
+        let head = head.join("\n");
         let rows = self.machines.iter().map(MachineReport::row);
         let machines = output::table(&MachineReport::HEAD, rows);
         if self.machines.is_empty() { head } else { format!("{head}\n\n{machines}") }

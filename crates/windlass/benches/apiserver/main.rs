@@ -9,7 +9,7 @@
 mod embedded;
 mod fork;
 #[path = "../../../apiserver/tests/it/conformance/hooks.rs"]
-#[allow(dead_code, reason = "nothing is measured of webhooks")]
+#[allow(dead_code, clippy::unwrap_used, reason = "tests share it, and nothing is measured of webhooks")]
 mod hooks;
 mod list;
 mod measure;
@@ -22,6 +22,7 @@ mod real;
 mod report;
 mod start;
 #[path = "../../../apiserver/tests/it/conformance/transport.rs"]
+#[allow(dead_code, reason = "nothing is measured of webhooks")]
 mod transport;
 mod up;
 mod watch;

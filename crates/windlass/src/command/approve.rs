@@ -128,7 +128,7 @@ impl Decide {
         }
         if !self.yes {
             output::say(pending.what());
-            self.ask(&name, decision)?;
+            confirm(&name, decision)?;
         }
         let decided = self.write(&management, (&name, &cluster), &pending, decision).await?;
         self.tell(&name, &decided, &pending, decision)?;
@@ -155,18 +155,6 @@ impl Decide {
             return Err(Error::OtherUpdate { cluster: of, asked: target.to_owned(), next }.into());
         }
         Ok((of, cluster))
-    }
-
-    fn ask(&self, cluster: &ClusterName, decision: Decision) -> Result<(), Error> {
-        let verb = decision.verb();
-        let refused = |asked| Error::NotConfirmed { cluster: cluster.clone(), verb, asked };
-        let mut question = verb.to_owned();
-        question[..1].make_ascii_uppercase();
-        match ask(&format!("{question} that for {cluster}?")).map_err(Error::Terminal)? {
-            Answer::Yes => Ok(()),
-            Answer::No => Err(refused(true)),
-            Answer::NobodyThere => Err(refused(false)),
-        }
     }
 
     /// Who decides, decides about the cluster as it was read.
@@ -286,5 +274,18 @@ impl Explained for Error {
             | Self::NotConfirmed { .. }
             | Self::Terminal(_) => Exit::Failed,
         }
+    }
+}
+
+/// Asks whoever sits there.
+fn confirm(cluster: &ClusterName, decision: Decision) -> Result<(), Error> {
+    let verb = decision.verb();
+    let refused = |asked| Error::NotConfirmed { cluster: cluster.clone(), verb, asked };
+    let mut question = verb.to_owned();
+    question[..1].make_ascii_uppercase();
+    match ask(&format!("{question} that for {cluster}?")).map_err(Error::Terminal)? {
+        Answer::Yes => Ok(()),
+        Answer::No => Err(refused(true)),
+        Answer::NobodyThere => Err(refused(false)),
     }
 }
