@@ -12,7 +12,7 @@ mod value;
 mod walk;
 
 use kube_cel::KubeCelExt as _;
-use kube_cel::cel::{Context, ExecutionError};
+use kube_cel::cel::{Context, ExecutionError, Value};
 
 pub(crate) use check::definition;
 pub(crate) use rule::Compiled;
@@ -20,7 +20,28 @@ pub(crate) use walk::problems;
 
 /// All functions that Kubernetes has.
 fn functions() -> Context<'static> {
-    Context::default().with_all()
+    let mut context = Context::default().with_all();
+    // Types are values: the interpreter has none, so they are what they are called.
+    context.add_function("type", |value: Value| type_name(&value).to_owned());
+    for name in ["int", "uint", "double", "bool", "string", "bytes", "list", "map", "null_type"] {
+        context.add_variable_from_value(name, name.to_owned());
+    }
+    context
+}
+
+fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Int(_) => "int",
+        Value::UInt(_) => "uint",
+        Value::Float(_) => "double",
+        Value::Bool(_) => "bool",
+        Value::String(_) => "string",
+        Value::Bytes(_) => "bytes",
+        Value::List(_) => "list",
+        Value::Map(_) => "map",
+        Value::Null => "null_type",
+        _ => "dyn",
+    }
 }
 
 /// Why an expression has no value, in the words of a real server.
@@ -28,7 +49,7 @@ fn words(error: &ExecutionError) -> String {
     use ExecutionError as E;
     match error {
         E::NoSuchKey(key) => format!("no such key: {key}"),
-        E::IndexOutOfBounds(kube_cel::cel::Value::Int(index)) => format!("index out of bounds: {index}"),
+        E::IndexOutOfBounds(Value::Int(index)) => format!("index out of bounds: {index}"),
         E::DivisionByZero(_) => "division by zero".to_owned(),
         E::RemainderByZero(_) => "modulus by zero".to_owned(),
         E::Overflow(..) => "integer overflow".to_owned(),

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::carrier::{Carrier, Endpoint, Errand};
 use crate::kind::{Kind, Origin, api_version};
+use crate::schema;
 use crate::server::ApiServer;
 use crate::status::ApiError;
 use crate::store::{Entry, Expect, Range};
@@ -100,7 +101,7 @@ impl Conversion {
             let count = response.list("convertedObjects").len();
             return Err(failed(&format!("returned {count} objects, expected 1")));
         };
-        let invalid = |why: String| failed(&format!("returned invalid converted object at index 0: {why}"));
+        let invalid = |why: String| failed(&format!("returned invalid object at index 0: {why}"));
         if converted["apiVersion"] != *wanted {
             let got = converted.text("apiVersion");
             return Err(invalid(format!("invalid groupVersion (expected {wanted}, received {got})")));
@@ -109,7 +110,7 @@ impl Conversion {
             let (kind, got) = (object.text("kind"), converted.text("kind"));
             return Err(invalid(format!("invalid kind (expected {kind}, received {got})")));
         }
-        with_metadata_of(object, converted).map_err(invalid)
+        with_metadata_of(object, converted).map_err(|why| failed(&format!("returned invalid object: {why}")))
     }
 }
 
@@ -117,12 +118,12 @@ impl Conversion {
 fn with_metadata_of(original: &Value, converted: &Value) -> Result<Value, String> {
     let (before, after) = (original.at("metadata"), converted.at("metadata"));
     if !after.is_object() {
-        return Err("invalid metadata: missing".to_owned());
+        return Err("missing metadata".to_owned());
     }
     for field in ["name", "namespace", "uid"] {
         if before.text(field) != after.text(field) {
             let (before, after) = (before.text(field), after.text(field));
-            return Err(format!("invalid metadata: must have the same {field}: {after} != {before}"));
+            return Err(format!("must have the same {field}: {before} != {after}"));
         }
     }
     let mut converted = converted.clone();
@@ -157,14 +158,14 @@ fn kept(converted: &Value) -> Value {
     kept.into()
 }
 
-/// Takes out of a stored object what this version shows of it.
-pub(crate) fn show(object: &mut Value, version: &str) {
-    let Some(fields) = object.as_object_mut() else { return };
-    let Some(mut versions) = fields.remove(VERSIONS) else { return };
+/// Takes out of a stored object what this version shows of it. Whether that is what a webhook made, which gets no defaults.
+pub(crate) fn show(object: &mut Value, version: &str) -> bool {
+    let Some(fields) = object.as_object_mut() else { return false };
+    let Some(mut versions) = fields.remove(VERSIONS) else { return false };
     if versions["in"] == *version {
-        return;
+        return false;
     }
-    let Value::Object(mut other) = versions["others"][version].take() else { return };
+    let Value::Object(mut other) = versions["others"][version].take() else { return false };
     let kept = other.remove("metadata").unwrap_or_default();
     if let Some(Value::Object(metadata)) = fields.get_mut("metadata") {
         for field in ["labels", "annotations"] {
@@ -176,6 +177,7 @@ pub(crate) fn show(object: &mut Value, version: &str) {
     }
     fields.retain(|field, _| matches!(field.as_str(), "apiVersion" | "kind" | "metadata"));
     fields.extend(other);
+    true
 }
 
 impl ApiServer {
@@ -200,9 +202,14 @@ impl ApiServer {
     pub(crate) async fn stored_form(&self, kind: &Kind, object: Value) -> Result<Value, ApiError> {
         let Some((conversion, carrier)) = self.conversion(kind) else { return Ok(Self::to_stored(kind, object)) };
         let mut stored = conversion.convert(self, &carrier, &object, &conversion.storage).await?;
+        // What is stored has the shape of the version that it is stored in, whichever it was written in.
+        if let Some(storage) = self.registry().stored(&kind.resource) {
+            schema::prune::prune(&mut stored, &storage.schema, None);
+            schema::default::fill(&mut stored, &storage.schema);
+        }
         let mut others = Map::new();
         for version in conversion.served.iter().filter(|version| **version != conversion.storage) {
-            let converted = conversion.convert(self, &carrier, &object, version).await?;
+            let converted = conversion.convert(self, &carrier, &stored, version).await?;
             others.insert(version.clone(), kept(&converted));
         }
         stored[VERSIONS] = json!({"in": conversion.storage, "others": others});
@@ -230,7 +237,7 @@ impl ApiServer {
             let mut object = entry.to_value("", &kind.kind);
             let versions = object[VERSIONS].take();
             let has = |version: &String| versions["in"] == **version || versions["others"].get(version).is_some();
-            if versions["in"] == conversion.storage && conversion.served.iter().all(has) {
+            if conversion.served.iter().all(has) {
                 continue;
             }
             let version = versions["in"].as_str().unwrap_or(&conversion.first);

@@ -114,18 +114,25 @@ async fn exchange(way: Way, body: Bytes) -> Result<Bytes, Unanswered> {
     let answering = async {
         let answer = sender.send_request(request).await.map_err(|_| broken("EOF".to_owned()))?;
         let status = answer.status();
+        let is_text = is_text(answer.headers());
         let bytes = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-        Ok((status, bytes.map_err(|why| broken(why.to_string()))?.to_bytes()))
+        Ok((status, is_text, bytes.map_err(|why| broken(why.to_string()))?.to_bytes()))
     };
     // The connection does its work while the answer is waited for, and is dropped with it.
     let mut connection = std::pin::pin!(connection);
     let mut answering = std::pin::pin!(answering);
-    let (status, bytes) = tokio::select! {
+    let (status, is_text, bytes) = tokio::select! {
         biased;
         answered = &mut answering => answered?,
         _ = &mut connection => answering.await?,
     };
-    if status.is_success() { Ok(bytes) } else { Err(Unanswered::Refused(refused(status, &bytes))) }
+    let said: &[u8] = if is_text { &bytes } else { b"unknown" };
+    if status.is_success() { Ok(bytes) } else { Err(Unanswered::Refused(refused(status, said))) }
+}
+
+/// Whether a refusal is in words that can be passed on.
+fn is_text(headers: &header::HeaderMap) -> bool {
+    headers.get(header::CONTENT_TYPE).is_none_or(|media| media.as_bytes().starts_with(b"text/"))
 }
 
 fn config(authority: &[u8]) -> Result<ClientConfig, String> {

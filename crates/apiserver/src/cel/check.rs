@@ -143,14 +143,39 @@ pub(super) enum Trouble {
     Type,
 }
 
+/// The parser calls itself for each bracket: a few hundred would exhaust the stack, and end the process.
+const DEPTH_MAX: usize = 50;
+
 /// An expression that makes sense, and makes what is wanted.
 pub(super) fn compiled(text: &str, scope: Scope<'_>, wanted: &Type<'_>) -> Result<Program, Trouble> {
-    let program = Program::compile(text).map_err(|errors| Trouble::Compile(unread(text, &errors)))?;
+    let program = parsed(text)?;
     let (made, troubles) = infer::infer(text, program.expression(), scope);
     if !troubles.is_empty() {
         return Err(Trouble::Compile(troubles.join("\n")));
     }
     if made.is(wanted) { Ok(program) } else { Err(Trouble::Type) }
+}
+
+/// An expression that can be read: the one way to the parser.
+pub(super) fn parsed(text: &str) -> Result<Program, Trouble> {
+    if depth(text) > DEPTH_MAX {
+        return Err(Trouble::Compile(format!("expression recursion limit exceeded: {DEPTH_MAX}")));
+    }
+    Program::compile(text).map_err(|errors| Trouble::Compile(unread(text, &errors)))
+}
+
+/// How deep brackets are nested, those in strings included.
+fn depth(text: &str) -> usize {
+    let mut open = 0_usize;
+    let depths = text.bytes().map(|byte| {
+        match byte {
+            b'(' | b'[' | b'{' => open += 1,
+            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            _ => {}
+        }
+        open
+    });
+    depths.max().unwrap_or_default()
 }
 
 fn unread(text: &str, errors: &ParseErrors) -> String {

@@ -23,7 +23,7 @@ pub(crate) fn of(hook: &Value) -> Option<Arc<dyn Conditions>> {
     let conditions = hook.list("matchConditions");
     let compiled = conditions
         .iter()
-        .map(|condition| (condition.text("name").to_owned(), Program::compile(condition.text("expression")).ok()));
+        .map(|condition| (condition.text("name").to_owned(), check::parsed(condition.text("expression")).ok()));
     (!conditions.is_empty()).then(|| Arc::new(Compiled(compiled.collect())) as Arc<dyn Conditions>)
 }
 

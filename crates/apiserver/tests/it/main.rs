@@ -23,6 +23,8 @@ mod limits;
 #[cfg(test)]
 mod linear;
 #[cfg(test)]
+mod mutated;
+#[cfg(test)]
 mod random;
 #[cfg(test)]
 mod watching;

@@ -25,8 +25,8 @@ impl<'s> Scope<'s> {
     }
 }
 
-/// The names of types, which are values too, and of the optional library.
-const TYPES: [&str; 13] = [
+/// The names of types, which are values too, and of libraries.
+const TYPES: [&str; 20] = [
     "int",
     "uint",
     "double",
@@ -38,8 +38,15 @@ const TYPES: [&str; 13] = [
     "null_type",
     "type",
     "optional",
-    "math",
     "optional_type",
+    "math",
+    "sets",
+    "lists",
+    "strings",
+    "base64",
+    "regex",
+    "format",
+    "jsonpatch",
 ];
 
 /// What a function makes.
