@@ -144,13 +144,17 @@ impl Management {
     /// The cluster of that name, of any sort that can be planned and rehearsed.
     pub async fn any_cluster(&self, name: &ClusterName) -> Result<AnyCluster, Error> {
         let found = self.cluster(name).await;
-        let Err(Error::NotOurs { .. }) = found else { return found.map(|found| AnyCluster::Machines(Box::new(found))) };
-        let cluster = self.api::<Cluster>().get_opt(name.as_str()).await;
-        let cluster = cluster.map_err(Error::while_trying(&format!("read the cluster {name}")))?;
-        match cluster {
-            Some(cluster) if cluster.spec.topology.is_some() => Ok(AnyCluster::OfClass),
-            Some(cluster) => Ok(AnyCluster::ByLabel(Box::new(cluster))),
-            None => found.map(|found| AnyCluster::Machines(Box::new(found))),
+        match found {
+            Err(Error::OfClass { .. }) => Ok(AnyCluster::OfClass),
+            Err(Error::NotOurs { .. }) => {
+                let cluster = self.api::<Cluster>().get_opt(name.as_str()).await;
+                let cluster = cluster.map_err(Error::while_trying(&format!("read the cluster {name}")))?;
+                match cluster {
+                    Some(cluster) => Ok(AnyCluster::ByLabel(Box::new(cluster))),
+                    None => found.map(|found| AnyCluster::Machines(Box::new(found))),
+                }
+            }
+            found => found.map(|found| AnyCluster::Machines(Box::new(found))),
         }
     }
 
@@ -163,8 +167,11 @@ impl Management {
         }
         let (name, namespace) = (name.clone(), self.namespace.clone());
         // It is only asked to say more: whoever cannot read Clusters is told what is known without.
-        let others = matches!(self.api::<Cluster>().get_opt(name.as_str()).await, Ok(Some(_)));
-        Err(if others { Error::NotOurs { name, namespace } } else { Error::NoCluster { name, namespace } })
+        Err(match self.api::<Cluster>().get_opt(name.as_str()).await {
+            Ok(Some(cluster)) if cluster.spec.topology.is_some() => Error::OfClass { name, namespace },
+            Ok(Some(_)) => Error::NotOurs { name, namespace },
+            Ok(None) | Err(_) => Error::NoCluster { name, namespace },
+        })
     }
 
     /// All objects of a kind that has no namespaces.
@@ -255,6 +262,10 @@ pub enum Error {
         "the cluster {name} in the namespace {namespace} is a Cluster of Cluster API that is rolled without Windlass: there is no TanzuKubernetesCluster {name}"
     )]
     NotOurs { name: ClusterName, namespace: Namespace },
+    #[error(
+        "the cluster {name} in the namespace {namespace} is a Cluster of a class, and this is for TanzuKubernetesClusters: Cluster API looks after its machines"
+    )]
+    OfClass { name: ClusterName, namespace: Namespace },
     #[error("{why}")]
     Unread { why: String },
     #[error("cannot {attempt}: the server refuses: {message}")]
@@ -289,6 +300,7 @@ impl Explained for Error {
             | Self::Namespace(_)
             | Self::NoCluster { .. }
             | Self::NotOurs { .. }
+            | Self::OfClass { .. }
             | Self::Refused { .. } => Kind::User,
             Self::UnknownKind { .. } | Self::Unreachable { .. } | Self::Unread { .. } => Kind::Environment,
             Self::Client(_) | Self::Request { .. } => Kind::Internal,
@@ -305,6 +317,9 @@ impl Explained for Error {
             Self::NoCluster { namespace, .. } => format!("windlass get clusters -n {namespace}"),
             Self::NotOurs { name, namespace } => {
                 format!("kubectl get machines -n {namespace} -l {}={name}", label::CLUSTER_NAME.name)
+            }
+            Self::OfClass { name, namespace } => {
+                format!("windlass status {name} -n {namespace}, windlass why {name} -n {namespace}")
             }
             Self::Unread { .. } | Self::Refused { code: 401 | 403, .. } => "kubectl auth whoami".to_owned(),
             Self::Refused { code: 404 | 409, .. } => "windlass get clusters".to_owned(),

@@ -117,7 +117,7 @@ impl<'a> Course<'a> {
             () if held.is_paused_by_owner() => Some(self.pause()),
             // Cluster API says that it is paused; that it is held for its packages is said already.
             () if held.hold.is_some() && of_packages.is_some() => None,
-            () => self.of_machines(),
+            () => self.of_machines().filter(|wait| !self.repeats_packages(&wait.message)),
         };
         of_packages.into_iter().chain(of_machines).collect()
     }
@@ -126,6 +126,12 @@ impl<'a> Course<'a> {
         let stalled = self.condition(ConditionType::Stalled).filter(|it| is_true(it));
         let ready = self.condition(ConditionType::PackagesReady).filter(|it| !is_true(it));
         stalled.or(ready).map(|it| self.wait(Stage::Packages, "ClusterBootstrap", it))
+    }
+
+    /// Whether what Cluster API says is what we have told it, when it asked.
+    fn repeats_packages(&self, message: &str) -> bool {
+        let told = self.condition(ConditionType::PackagesReady).filter(|it| !is_true(it)).map(|it| it.message.as_str());
+        told.is_some_and(|told| !told.is_empty() && message.contains(told))
     }
 
     fn of_machines(&self) -> Option<WaitingFor> {
@@ -233,6 +239,9 @@ mod tests {
         let mut kept = held.clone();
         kept["metadata"]["annotations"]["windlass.dev/keep-paused"] = json!("");
         check(&kept, &failing, Word::Paused, &[told, pause]);
+        let asked = "packages of b come first: antrea has failed";
+        let asks = json!({"status": {"conditions": [said("TopologyReconciled", "False", asked)]}});
+        check(&asks, &failing, Word::Updating, &[told]);
         let rolling = json!({"status": {"conditions": [said("TopologyReconciled", "False", "MachineDeployment a")]}});
         check(&rolling, &well, Word::Updating, &["Cluster/wl: MachineDeployment a"]);
         let without_release = json!({"metadata": {"labels": null}});

@@ -1,14 +1,15 @@
 //! `windlass get`: lists, as the server prints them.
 
+mod clusters;
 mod labels;
 
 use clap::ValueEnum as _;
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::{Api, DynamicObject, ListParams};
-use kube::core::{ApiResource, Request};
+use kube::core::{ApiResource, Request, TypeMeta};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass_api::kind::cluster_api::{Cluster, Machine};
+use windlass_api::kind::cluster_api::Machine;
 use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::kind::tanzu::{AddonPhase, AddonStatus, TanzuKubernetesCluster};
 use windlass_api::label;
@@ -93,7 +94,7 @@ impl Get {
     pub async fn run(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
         let resource = match self.what {
-            What::Clusters => ApiResource::erase::<TanzuKubernetesCluster>(&()),
+            What::Clusters => return self.clusters(&management).await,
             What::Updates => ApiResource::erase::<ClusterUpdate>(&()),
             What::Machines => ApiResource::erase::<Machine>(&()),
             What::Jobs => ApiResource::erase::<Job>(&()),
@@ -101,51 +102,39 @@ impl Get {
             What::Releases => return self.releases(&management).await,
             What::Addons => return self.addons(&management).await,
         };
-        let labelled = self.labelled(&management).await?;
         match Shown::from(self.output) {
-            // One that was asked for by name is of one sort.
-            Shown::Table { .. } if self.name.is_some() && !labelled.is_empty() => {
-                output::data(&labels::table(&labelled, self.all_namespaces))?;
-            }
             Shown::Table { wide } => {
-                if labelled.is_empty() || !self.objects(&management, &resource).await?.is_empty() {
-                    self.table(&management, &resource, wide).await?;
-                }
-                if !labelled.is_empty() {
-                    output::data(&labels::table(&labelled, self.all_namespaces))?;
-                }
-            }
-            Shown::Names => {
-                for object in self.objects(&management, &resource).await? {
-                    output::data(&format!("{}/{}", qualified(&resource), object.metadata.name.unwrap_or_default()))?;
+                let table = self.table(&management, &resource, &self.chosen()).await?;
+                if table.rows.is_empty() {
+                    self.nothing(&management, &resource)?;
+                } else {
+                    output::data(&table.text(wide, self.all_namespaces))?;
                 }
             }
-            Shown::Document(format) => {
-                let mut objects = self.objects(&management, &resource).await?;
-                match self.name {
-                    Some(_) if objects.len() == 1 => output::document(format, &objects.remove(0))?,
-                    _ => output::document(format, &json!({"apiVersion": "v1", "kind": "List", "items": objects}))?,
-                }
-            }
+            Shown::Names => names(&self.objects(&management, &resource).await?)?,
+            Shown::Document(format) => self.documents(format, self.objects(&management, &resource).await?)?,
         }
         Ok(Exit::Done)
     }
 
-    /// The clusters whose release is a label, where clusters are asked for.
-    async fn labelled(&self, management: &Management) -> Result<Vec<Cluster>, Failure> {
-        if self.what != What::Clusters {
-            return Ok(Vec::new());
+    /// The one that was asked for, or the list of all.
+    fn documents(&self, format: output::Format, mut objects: Vec<DynamicObject>) -> Result<(), Failure> {
+        match self.name {
+            Some(_) if objects.len() == 1 => output::document(format, &objects.remove(0))?,
+            _ => output::document(format, &json!({"apiVersion": "v1", "kind": "List", "items": objects}))?,
         }
-        let api: Api<Cluster> =
-            if self.all_namespaces { Api::all(management.client.clone()) } else { management.api() };
-        let selectors: Vec<&str> = [label::RELEASE_VERSION.name].into_iter().chain(self.selector.as_deref()).collect();
-        let listed = api.list(&ListParams::default().labels(&selectors.join(","))).await;
-        let mut found = listed.map_err(client::Error::while_trying("list the clusters"))?.items;
-        found.retain(|cluster| {
-            let is_it = |name: &String| cluster.metadata.name.as_ref() == Some(name);
-            cluster.spec.topology.is_none() && self.name.as_ref().is_none_or(is_it)
-        });
-        Ok(found)
+        Ok(())
+    }
+
+    /// What is said where there is none: of one that was asked for by name, that is an error.
+    fn nothing(&self, management: &Management, resource: &ApiResource) -> Result<(), Failure> {
+        if let Some(name) = &self.name {
+            return Err(self.none(management, name).into());
+        }
+        let namespace = format!(" in the namespace {}", self.place(management));
+        let place = if self.all_namespaces { "" } else { &namespace };
+        output::say(&format!("No {} found{place}.", resource.plural));
+        Ok(())
     }
 
     fn api(&self, management: &Management, resource: &ApiResource) -> Api<DynamicObject> {
@@ -175,18 +164,33 @@ impl Get {
         if selectors.is_empty() { ListParams::default() } else { ListParams::default().labels(&selectors.join(",")) }
     }
 
+    /// What was asked for. One that was asked for by name has to be there.
     async fn objects(&self, management: &Management, resource: &ApiResource) -> Result<Vec<DynamicObject>, Failure> {
+        let objects = self.found(management, resource, &self.chosen()).await?;
+        match &self.name {
+            Some(name) if objects.is_empty() => Err(self.none(management, name).into()),
+            _ => Ok(objects),
+        }
+    }
+
+    /// What there is of what was asked for.
+    async fn found(
+        &self,
+        management: &Management,
+        resource: &ApiResource,
+        chosen: &ListParams,
+    ) -> Result<Vec<DynamicObject>, client::Error> {
         let api = self.api(management, resource);
-        let attempt = format!("list the {}", resource.plural);
-        let failed = client::Error::while_trying(&attempt);
-        let mut objects = match &self.name {
-            Some(name) => vec![api.get_opt(name).await.map_err(failed)?.ok_or_else(|| self.none(management, name))?],
-            None => api.list(&self.chosen()).await.map_err(failed)?.items,
+        let found = match &self.name {
+            Some(name) => api.get_opt(name).await.map(|found| found.into_iter().collect()),
+            None => api.list(chosen).await.map(|list| list.items),
         };
+        let mut objects: Vec<DynamicObject> =
+            found.map_err(client::Error::while_trying(&format!("list the {}", resource.plural)))?;
         for object in &mut objects {
             // Who wrote which field is for the server, as kubectl has it.
             object.metadata.managed_fields = None;
-            object.types.get_or_insert_with(|| kube::core::TypeMeta {
+            object.types.get_or_insert_with(|| TypeMeta {
                 api_version: resource.api_version.clone(),
                 kind: resource.kind.clone(),
             });
@@ -195,33 +199,28 @@ impl Get {
     }
 
     /// The server knows the columns of every kind, and the time that ages are measured in.
-    async fn table(&self, management: &Management, resource: &ApiResource, wide: bool) -> Result<(), Failure> {
+    /// Without a row where there is none of the name that was asked for.
+    async fn table(
+        &self,
+        management: &Management,
+        resource: &ApiResource,
+        chosen: &ListParams,
+    ) -> Result<Table, client::Error> {
         let attempt = format!("list the {}", resource.plural);
         let path = self.api(management, resource).resource_url().to_owned();
         let request = match &self.name {
             Some(name) => Request::new(path).get(name, &kube::api::GetParams::default()),
-            None => Request::new(path).list(&self.chosen()),
+            None => Request::new(path).list(chosen),
         };
         let mut request =
             request.map_err(|source| client::Error::while_trying(&attempt)(kube::Error::BuildRequest(source)))?;
         request.headers_mut().insert(http::header::ACCEPT, http::HeaderValue::from_static(AS_TABLE));
-        let table: Table = match (management.client.request(request).await, &self.name) {
-            (Ok(table), _) => table,
-            (Err(kube::Error::Api(status)), Some(name)) if status.code == 404 && status.details.is_some() => {
-                return Err(self.none(management, name).into());
+        match management.client.request(request).await {
+            Err(kube::Error::Api(status)) if self.name.is_some() && status.code == 404 && status.details.is_some() => {
+                Ok(Table::default())
             }
-            (Err(error), _) => return Err(client::Error::while_trying(&attempt)(error).into()),
-        };
-        if table.rows.is_empty() {
-            let place = if self.all_namespaces {
-                String::new()
-            } else {
-                format!(" in the namespace {}", self.place(management))
-            };
-            output::say(&format!("No {} found{place}.", resource.plural));
-            return Ok(());
+            answer => answer.map_err(client::Error::while_trying(&attempt)),
         }
-        Ok(output::data(&table.text(wide, self.all_namespaces))?)
     }
 
     /// The add-ons of clusters, as their status has them.
@@ -327,13 +326,23 @@ fn table(addons: &[InCluster], wide: bool, namespaces: bool) -> String {
 /// What kubectl asks for, too.
 const AS_TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-/// The plural with its group.
-fn qualified(resource: &ApiResource) -> String {
-    format!("{}.{}", resource.kind.to_lowercase(), resource.group)
+/// A name in a line, of each.
+fn names(objects: &[DynamicObject]) -> Result<(), Failure> {
+    for object in objects {
+        let name = object.metadata.name.as_deref().unwrap_or_default();
+        output::data(&format!("{}/{name}", object.types.as_ref().map(qualified).unwrap_or_default()))?;
+    }
+    Ok(())
+}
+
+/// The kind with its group.
+fn qualified(types: &TypeMeta) -> String {
+    let group = types.api_version.split_once('/').map_or("", |(group, _)| group);
+    format!("{}.{group}", types.kind.to_lowercase())
 }
 
 /// A list that the server has put into columns.
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Table {
     column_definitions: Vec<Column>,
