@@ -53,6 +53,26 @@ fn a_package_that_is_not_there_holds_the_machines_and_says_so() {
     }
 }
 
+/// kapp-controller takes no package back by itself, and what it had tried before counts. What a release asks for is meant.
+#[test]
+fn a_package_that_somebody_has_raised_is_taken_to_the_version_of_the_release() {
+    play(HoldBy::Hooks, created(), start::later(), |world| async move {
+        let installs: Api<PackageInstall> = Api::namespaced(inside(&world), "tkg-system");
+        let mut newer = packages(&world).get(ANTREA).await.unwrap();
+        newer.metadata =
+            kube::core::ObjectMeta { name: Some("antrea.tanzu.vmware.com.1.99.0".to_owned()), ..Default::default() };
+        "1.99.0".clone_into(&mut newer.spec.version);
+        let inner: Api<Package> = Api::namespaced(inside(&world), "tkg-system");
+        inner.create(&PostParams::default(), &newer).await.unwrap();
+        let to = json!({"spec": {"packageRef": {"versionSelection": {"constraints": "1.99.0"}}}});
+        installs.patch("wl-antrea", &PatchParams::default(), &Patch::Merge(&to)).await.unwrap();
+        seconds(20).await;
+        upgrade(&world).await;
+        goes_on(&world).await;
+        assert_eq!(package(&world, "antrea").await, "1.9.0+vmware.2-tkg.1-advanced ReconcileSucceeded");
+    });
+}
+
 #[test]
 fn a_package_for_another_version_of_kubernetes_holds_the_machines_and_says_so() {
     play(HoldBy::Hooks, created(), start::later(), |world| async move {
@@ -87,21 +107,23 @@ fn a_package_that_somebody_holds_holds_the_machines_and_says_by_what() {
 
 #[test]
 fn a_release_that_goes_or_is_taken_out_of_use_half_way_is_brought_to_its_end() {
-    play(HoldBy::Pause, created(), start::later(), |world| async move {
-        upgrade(&world).await;
-        // Before anybody has looked: all that there is of it is what admission has kept with the cluster.
-        let releases: Api<TanzuKubernetesRelease> = Api::all(world.client());
-        releases.delete(NEW, &DeleteParams::default()).await.unwrap();
-        goes_on(&world).await;
-        assert_eq!(bootstrap(&world).await.unwrap().status.unwrap().resolved_tkr.as_deref(), Some(NEW));
-    });
-    play(HoldBy::Hooks, created(), start::later(), |world| async move {
-        upgrade(&world).await;
-        let releases: Api<TanzuKubernetesRelease> = Api::all(world.client());
-        let incompatible = Patch::Merge(json!({"metadata": {"labels": {"incompatible": ""}}}));
-        releases.patch(NEW, &PatchParams::default(), &incompatible).await.unwrap();
-        goes_on(&world).await;
-    });
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            upgrade(&world).await;
+            // Before anybody has looked: all that there is of it is what admission has kept with the cluster.
+            let releases: Api<TanzuKubernetesRelease> = Api::all(world.client());
+            releases.delete(NEW, &DeleteParams::default()).await.unwrap();
+            goes_on(&world).await;
+            assert_eq!(bootstrap(&world).await.unwrap().status.unwrap().resolved_tkr.as_deref(), Some(NEW));
+        });
+        play(by, created(), start::later(), |world| async move {
+            upgrade(&world).await;
+            let releases: Api<TanzuKubernetesRelease> = Api::all(world.client());
+            let incompatible = Patch::Merge(json!({"metadata": {"labels": {"incompatible": ""}}}));
+            releases.patch(NEW, &PatchParams::default(), &incompatible).await.unwrap();
+            goes_on(&world).await;
+        });
+    }
 }
 
 #[test]
@@ -123,7 +145,8 @@ fn a_release_without_its_template_holds_the_machines_and_says_so() {
 fn while_nobody_can_be_asked_no_machine_follows_and_afterwards_they_do() {
     let down = (WebhookFault::Down, HoldBy::Pause);
     let for_ever = (WebhookFault::Slow { by: Span::seconds(3600) }, HoldBy::Hooks);
-    for (how, by) in [down, for_ever] {
+    let gone = (WebhookFault::Down, HoldBy::Hooks);
+    for (how, by) in [down, for_ever, gone] {
         // It was answered when the release was changed, and not since.
         let when = When::between(Span::seconds(35), Span::seconds(1800));
         let faults = Scenario::default().and(Fault::Webhook { how }, when);

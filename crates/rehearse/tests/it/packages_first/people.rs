@@ -67,6 +67,79 @@ fn of_two_changes_of_release_in_quick_succession_the_second_counts() {
 }
 
 #[test]
+fn of_two_changes_there_and_back_in_quick_succession_nothing_is_left() {
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            seconds(30).await;
+            ask(&world, NEW).await;
+            seconds(5).await;
+            let back = ask(&world, OLD).await;
+            let version = back.spec.topology.as_ref().map(|topology| topology.version.as_str());
+            assert_eq!(version, Some(OLD_KUBERNETES));
+            seconds(900).await;
+            assert_eq!(resolved(&world).await.as_deref(), Some(OLD), "{:#?}", told(&world, "PackagesReady").await);
+            assert_eq!(told(&world, "PackagesReady").await[0], "True");
+            assert_eq!(package(&world, "antrea").await, "1.7.2+vmware.1-tkg.1-advanced ReconcileSucceeded");
+            let cluster = found(&world).await;
+            assert!(!cluster.spec.paused.unwrap_or_default());
+            assert!(!cluster.annotations().contains_key("tkg.tanzu.vmware.com/paused"));
+            assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
+            assert_eq!(machines(&world, OLD_KUBERNETES).await, 2);
+        });
+    }
+}
+
+#[test]
+fn once_a_machine_has_followed_the_release_before_is_refused() {
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            seconds(30).await;
+            upgrade(&world).await;
+            first_new_machine(&world).await;
+            let api: Api<Cluster> = Api::default_namespaced(world.client());
+            let back = Patch::Merge(json!({"metadata": {"labels": {"run.tanzu.vmware.com/tkr": OLD}}}));
+            let refused = api.patch("wl", &PatchParams::default(), &back).await.unwrap_err().to_string();
+            assert!(refused.contains("v1.24.9"), "{refused}");
+            assert!(!found(&world).await.spec.paused.unwrap_or_default());
+            rolled(&world, NEW_KUBERNETES).await;
+            assert_eq!(resolved(&world).await.as_deref(), Some(NEW));
+        });
+    }
+}
+
+/// What is told when waiting does not help is what a person types: then machines follow, and only then.
+#[test]
+fn machines_go_on_without_a_package_when_somebody_says_so() {
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        let (_, complaints) = witnessed(Scenario::default(), by, created(), start::later(), |world| async move {
+            fetches(&world, "v9.9.9").await;
+            seconds(30).await;
+            upgrade(&world).await;
+            seconds(2700).await;
+            let [stalled, _, message] = told(&world, "Stalled").await;
+            assert_eq!(stalled, "True");
+            assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
+            let command = message.rsplit_once("go on without it: ").unwrap().1;
+            let patch = match by {
+                HoldBy::Pause => {
+                    let (_, patch) = command.split_once("--type=merge -p '").unwrap();
+                    serde_json::from_str(patch.trim_end_matches('\'')).unwrap()
+                }
+                HoldBy::Hooks => {
+                    let (key, value) = command.rsplit(' ').next().unwrap().split_once('=').unwrap();
+                    json!({"metadata": {"annotations": {key: value}}})
+                }
+            };
+            change(&world, patch).await;
+            first_new_machine(&world).await;
+            seconds(1).await;
+        });
+        let seen = complaints.first().map(String::as_str).unwrap_or_default();
+        assert!(seen.starts_with("the first machine of v1.25.7+vmware.2 is there, and antrea is"), "{complaints:#?}");
+    }
+}
+
+#[test]
 fn a_change_that_is_given_up_before_the_first_machine_takes_the_packages_back() {
     for by in [HoldBy::Pause, HoldBy::Hooks] {
         play(by, created(), start::later(), |world| async move {

@@ -75,7 +75,7 @@ impl Get {
         ListParams::default().labels(&selectors.join(","))
     }
 
-    /// Whoever may not list Clusters has TanzuKubernetesClusters all the same, and is told what is not among them.
+    /// Whoever may not list Clusters has `TanzuKubernetesCluster`s all the same, and is told what is not among them.
     async fn others(&self, management: &Management) -> Result<Others, Failure> {
         let resource = ApiResource::erase::<Cluster>(&());
         let mut others = Others { resource, of_class: Vec::new(), by_label: Vec::new() };
