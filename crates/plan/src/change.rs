@@ -31,7 +31,7 @@ pub(crate) use line::lines;
 pub(crate) use machines::{machine, new_pool, pool};
 
 /// What a change comes to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[must_use = "whoever asks for a change wants to know what it comes to"]
 pub struct Classification {
     /// What sort of update it is.
@@ -43,7 +43,7 @@ pub struct Classification {
 }
 
 /// What sort of update a change is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
     /// None: nothing differs.
@@ -57,7 +57,7 @@ pub enum Kind {
 }
 
 /// A field that differs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldChange {
     /// The stage in which it would be changed.
@@ -83,7 +83,7 @@ pub struct FieldChange {
 }
 
 /// What a change of a field does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Effect {
     /// Nothing happens to what is there.
@@ -99,7 +99,7 @@ pub enum Effect {
 }
 
 /// Who asks for a change of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Origin {
     /// Whoever owns the cluster.

@@ -35,7 +35,7 @@ pub fn newest(releases: &[Release]) -> Result<&Release, Error> {
 }
 
 /// A release in a few words.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// The version of the whole.
@@ -56,7 +56,7 @@ pub struct Summary {
 }
 
 /// What comes with a release.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Addon {
     /// Its name.
     pub name: String,

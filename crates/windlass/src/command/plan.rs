@@ -1,7 +1,7 @@
 //! `windlass plan`: what an upgrade or another change would do, and what would hold it now.
 
-mod deletion;
-mod topology;
+pub mod deletion;
+pub mod topology;
 
 use serde::Serialize;
 use windlass_api::name::{ClusterName, NamespacedName};
@@ -229,7 +229,7 @@ fn foresee(connection: &Connection, cluster: &ClusterName, wanted: &Wanted) -> R
 }
 
 /// What an upgrade would do.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanReport {
     cluster: String,
@@ -257,7 +257,7 @@ pub struct PlanReport {
 }
 
 /// A stage of it: what it would change, and what it would wait for.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct StageForeseen {
     stage: Stage,
@@ -273,7 +273,7 @@ impl StageForeseen {
 }
 
 /// An update.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Update {
     name: String,
     from: String,

@@ -78,9 +78,7 @@ impl Status {
         match self.output {
             None => Ok(format!("{}\n", report.text())),
             Some(Changed::Name) => Ok(cluster_name(&self.cluster)),
-            Some(Changed::Json) => {
-                serde_json::to_string(&Document::new("StatusReport", report)).map_err(output::Error::Json)
-            }
+            Some(Changed::Json) => output::line("StatusReport", report),
             Some(Changed::Yaml) => {
                 let yaml = serde_saphyr::to_string(&Document::new("StatusReport", report));
                 Ok(format!("---\n{}", yaml.map_err(|source| output::Error::Yaml(Box::new(source)))?))

@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod kubectl;
 #[cfg(test)]
+mod pipelines;
+#[cfg(test)]
 mod seed_002;
 #[cfg(test)]
 mod sweep;
