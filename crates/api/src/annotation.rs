@@ -44,6 +44,9 @@ keys! {
     /// Our hold on a Cluster while the packages of a release are brought in, and for which release. Written by our admission
     /// together with `spec.paused`; read by us, who release no other hold.
     HELD_FOR_RELEASE: ReleaseName = "tkg.tanzu.vmware.com/paused";
+    /// A hook by which a Machine is switched off after packages have gone that were added to its cluster; who waits is its value.
+    /// Written and removed by us; read by Cluster API.
+    OUTLIVES_PACKAGES: String = "pre-terminate.delete.hook.machine.cluster.x-k8s.io/tkg.tanzu.vmware.com";
     /// A gate in Cluster API that holds an upgrade for as long as the annotation is there. Written and removed by us.
     HOLD_BEFORE_UPGRADE: String = "before-upgrade.hook.cluster.cluster.x-k8s.io/windlass";
     /// The Secret with the authority that signed our certificate, for Cluster API to copy into our `ExtensionConfig`. Written
@@ -176,6 +179,13 @@ keys! {
     /// may wait for a later one keep their version. Written by `windlass upgrade`, which removes it with the last hop; read by
     /// us.
     ON_THE_WAY_TO: KubernetesVersion = "windlass.dev/on-the-way-to";
+    /// On a classic cluster: the release that it was last brought to, without a `v`. Written by us, when all of it is done; read by
+    /// us: where an update begins, and whether a difference is drift.
+    LAST_DEPLOYED_VERSION: KubernetesVersion = "release.giantswarm.io/last-deployed-version",
+        |version| version.bare().to_string();
+    /// On a classic cluster, by the same hand that labels it with a release: the digest of the envelope that was reviewed for that
+    /// release, as `36.1.0 sha256:…`. Written by `windlass upgrade --plan`; read by us, who begin no other update to it.
+    REVIEWED_ENVELOPE: String = "windlass.dev/reviewed-envelope";
     /// On a Cluster that is to stay paused when we let go of it: its owner had paused it before we held it. Written by our
     /// admission, and by people who pause a Cluster that we hold; read by us, who then take away our own hold and nothing else.
     KEEP_PAUSED: Present = "windlass.dev/keep-paused";

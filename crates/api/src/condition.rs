@@ -25,6 +25,9 @@ words! {
         /// agreed to it.
         UpdatePending,
 
+        /// The objects of a cluster are as the release says that its label names. Written on classic clusters.
+        ReleaseApplied,
+
         /// The image of a cluster's release is there, and says what it said. Written on clusters where it is not so.
         ReleaseAvailable,
 

@@ -3,10 +3,16 @@
 //! A webhook gets the same `AdmissionReview` and gives the same answer whether it is called in process or over HTTPS; only the
 //! [`Handler`] differs. Mutating webhooks run one after the other and see each other's changes; validating ones see the end
 //! result. Everything runs for dry-run requests too, so that a dry run tells the truth.
+//!
+//! Some webhooks are added by whoever made the server; others come from the `MutatingWebhookConfiguration`s and
+//! `ValidatingWebhookConfiguration`s in its store, if it was given somebody to carry its questions there
+//! ([`crate::carrier`]). A server that was not keeps such configurations and asks nobody: a rehearsal calls no one.
 
+mod configured;
 mod review;
 mod rule;
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -14,11 +20,13 @@ use futures::future::BoxFuture;
 use serde_json::Value;
 
 use crate::auth::User;
+use crate::carrier::Carrier;
 use crate::field::quote;
 use crate::identity::Identities;
 use crate::kind::Kind;
 use crate::selector::label::LabelSelector;
 use crate::status::ApiError;
+use crate::store::Store;
 
 pub use rule::{Rule, Scope};
 
@@ -56,8 +64,18 @@ pub struct Webhook {
     pub reinvoke: bool,
     /// The webhook changes something outside of the request; then it cannot be asked about a dry run.
     pub side_effects: bool,
+    /// The rules are also about the other versions of a kind: an object is then shown in a version that they name.
+    pub equivalent: bool,
+    /// What must hold, besides all this, for the webhook to be asked.
+    pub conditions: Option<Arc<dyn Conditions>>,
     /// Whom to ask.
     pub handler: Arc<dyn Handler>,
+}
+
+/// The match conditions of a webhook. The server answers them itself, also while whoever reviews cannot be reached.
+pub trait Conditions: Send + Sync {
+    /// Whether there is anything to ask; an error says why nobody can tell.
+    fn hold(&self, attributes: &Attributes<'_>, object: Option<&Value>, old: Option<&Value>) -> Result<bool, String>;
 }
 
 /// What happens when a webhook gives no answer.
@@ -110,23 +128,43 @@ pub struct Attributes<'a> {
     pub dry_run: bool,
     /// The labels of the namespace that the object is in.
     pub namespace_labels: &'a [(Box<str>, Box<str>)],
+    /// The query string, as sent.
+    pub query: &'a str,
 }
 
-/// Gives an object that a webhook patched its shape again: defaults, and no fields that its kind does not have.
-pub type Reshape<'a> = &'a (dyn Fn(&mut Value) -> Result<(), ApiError> + Sync);
+/// What admission needs of the server around it.
+pub(crate) trait Around: Sync {
+    /// Gives an object that a webhook patched its shape again: defaults, and no fields that its kind does not have.
+    fn reshape(&self, kind: &Kind, object: &mut Value) -> Result<(), ApiError>;
+
+    /// The other versions in which objects of the kind are served.
+    fn equivalents(&self, kind: &Kind) -> Vec<Arc<Kind>>;
+
+    /// Brings an object into another version of its kind.
+    fn convert<'a>(&'a self, object: Value, to: &'a Kind) -> BoxFuture<'a, Result<Value, ApiError>>;
+}
 
 /// The webhooks of a server.
 pub struct Admission {
     mutating: RwLock<Vec<Arc<Webhook>>>,
     validating: RwLock<Vec<Arc<Webhook>>>,
+    /// Those that objects in the store describe, asked after the others.
+    configured: [RwLock<Vec<Arc<Webhook>>>; 2],
+    carrier: RwLock<Option<Arc<dyn Carrier>>>,
     /// Names reviews. Apart from the identities of objects: who is asked does not change what objects are called.
     reviews: Identities,
 }
 
 impl Admission {
     /// No webhooks yet. The seed names the reviews.
-    pub fn new(seed: u64) -> Self {
-        Self { mutating: RwLock::default(), validating: RwLock::default(), reviews: Identities::new(!seed) }
+    pub(crate) fn new(seed: u64) -> Self {
+        Self {
+            mutating: RwLock::default(),
+            validating: RwLock::default(),
+            configured: Default::default(),
+            carrier: RwLock::default(),
+            reviews: Identities::new(!seed),
+        }
     }
 
     /// Adds a webhook that may change objects, after those that are there.
@@ -139,88 +177,122 @@ impl Admission {
         self.validating.write().unwrap_or_else(PoisonError::into_inner).push(Arc::new(webhook));
     }
 
+    /// Reads the configurations of a resource anew, if it is one that has them.
+    pub(crate) fn configure(&self, resource: &str, store: &Store) {
+        let Some(carrier) = &self.carrier() else { return };
+        for (role, list) in [Role::Mutating, Role::Validating].into_iter().zip(&self.configured) {
+            if role.resource() == resource {
+                let webhooks = configured::webhooks(role, carrier, store);
+                *list.write().unwrap_or_else(PoisonError::into_inner) = webhooks;
+            }
+        }
+    }
+
+    /// Asks those who are configured from now on, too.
+    pub(crate) fn reach(&self, carrier: Arc<dyn Carrier>, store: &Store) {
+        *self.carrier.write().unwrap_or_else(PoisonError::into_inner) = Some(carrier);
+        for role in [Role::Mutating, Role::Validating] {
+            self.configure(role.resource(), store);
+        }
+    }
+
     /// Lets the mutating webhooks change an object. Warnings are added to `warnings`.
-    pub async fn mutate(
+    pub(crate) async fn mutate(
         &self,
         attributes: &Attributes<'_>,
         mut object: Option<&mut Value>,
         old: Option<&Value>,
-        reshape: Reshape<'_>,
+        around: &dyn Around,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let webhooks = concerned(&self.mutating, attributes);
+        let webhooks = self.concerned(Role::Mutating, attributes, around);
         // Who wants to see the object again: those who were asked, and then somebody after them made a change.
         let (mut asked, mut again) = (BTreeSet::new(), BTreeSet::new());
-        for (i, webhook) in webhooks.iter().enumerate() {
-            if !webhook.selects(attributes, object.as_deref(), old) {
-                continue;
-            }
-            if self.change(webhook, attributes, object.as_deref_mut(), old, reshape, warnings).await? {
+        for (i, concerned) in webhooks.iter().enumerate() {
+            let view = View { attributes, old, around };
+            let Some(changed) = self.change(concerned, &view, object.as_deref_mut(), warnings).await? else { continue };
+            if changed {
                 again.append(&mut asked);
             }
-            if webhook.reinvoke {
+            if concerned.webhook.reinvoke {
                 asked.insert(i);
             }
         }
         // Once: what they change now they do not see again.
-        for webhook in again.into_iter().map(|i| &webhooks[i]) {
-            if webhook.selects(attributes, object.as_deref(), old) {
-                self.change(webhook, attributes, object.as_deref_mut(), old, reshape, warnings).await?;
-            }
+        for concerned in again.into_iter().map(|i| &webhooks[i]) {
+            let view = View { attributes, old, around };
+            self.change(concerned, &view, object.as_deref_mut(), warnings).await?;
         }
         Ok(())
     }
 
-    /// Asks one mutating webhook; returns whether it changed the object.
+    /// Asks one mutating webhook; returns whether it changed the object, or nothing if there was no need to ask.
     async fn change(
         &self,
-        webhook: &Webhook,
-        attributes: &Attributes<'_>,
+        concerned: &Concerned,
+        view: &View<'_>,
         object: Option<&mut Value>,
-        old: Option<&Value>,
-        reshape: Reshape<'_>,
         warnings: &mut Vec<String>,
-    ) -> Result<bool, ApiError> {
-        let answer = match self.ask(webhook, Role::Mutating, attributes, object.as_deref(), old).await {
+    ) -> Result<Option<bool>, ApiError> {
+        let Concerned { webhook, .. } = concerned;
+        let Some(shown) = concerned.shown(view, object.as_deref()).await? else { return Ok(None) };
+        let answer = match self.ask(webhook, Role::Mutating, view.attributes, &shown).await {
             Ok(answer) => answer,
-            Err(failure) => return webhook.without_answer(failure).map(|()| false),
+            Err(failure) => return webhook.without_answer(failure).map(|()| Some(false)),
         };
         let patch = answer.allowed(webhook, warnings)?;
         if patch.is_empty() {
-            return Ok(false);
+            return Ok(Some(false));
         }
-        let Some(object) = object else {
+        let seen = shown.object.map(Cow::into_owned);
+        let (Some(object), Some(mut changed)) = (object, seen) else {
             let name = quote(&webhook.name);
             let why = "attempted to modify the object, which is not supported for this operation";
             return Err(ApiError::internal(&format!("admission webhook {name} {why}")));
         };
-        let mut changed = object.clone();
-        patch.apply(&mut changed).map_err(|_| {
-            ApiError::internal(&format!("the patch of admission webhook {} does not apply", quote(&webhook.name)))
-        })?;
-        reshape(&mut changed)?;
+        patch.apply(&mut changed).map_err(|why| ApiError::internal(&why.message))?;
+        let kind = view.attributes.kind;
+        if let Some(version) = &concerned.version {
+            view.around.reshape(version, &mut changed)?;
+            changed = view.around.convert(changed, kind).await?;
+        } else {
+            view.around.reshape(kind, &mut changed)?;
+        }
         let differs = changed != *object;
         *object = changed;
-        Ok(differs)
+        Ok(Some(differs))
     }
 
-    /// Asks the validating webhooks, all of them: each may have a warning to give.
-    pub async fn validate(
+    /// Asks the validating webhooks, all of them and at once: each may have a warning to give.
+    pub(crate) async fn validate(
         &self,
         attributes: &Attributes<'_>,
         object: Option<&Value>,
         old: Option<&Value>,
+        around: &dyn Around,
         warnings: &mut Vec<String>,
     ) -> Result<(), ApiError> {
-        let mut first = Ok(());
-        for webhook in concerned(&self.validating, attributes) {
-            if !webhook.selects(attributes, object, old) {
-                continue;
+        let webhooks = self.concerned(Role::Validating, attributes, around);
+        let view = View { attributes, old, around };
+        let asking = webhooks.iter().map(|concerned| {
+            let view = &view;
+            async move {
+                let Concerned { webhook, .. } = concerned;
+                let mut said = Vec::new();
+                let verdict = match concerned.shown(view, object).await {
+                    Ok(None) => Ok(()),
+                    Ok(Some(shown)) => match self.ask(webhook, Role::Validating, attributes, &shown).await {
+                        Ok(answer) => answer.allowed(webhook, &mut said).map(drop),
+                        Err(failure) => webhook.without_answer(failure),
+                    },
+                    Err(refusal) => Err(refusal),
+                };
+                (verdict, said)
             }
-            let verdict = match self.ask(&webhook, Role::Validating, attributes, object, old).await {
-                Ok(answer) => answer.allowed(&webhook, warnings).map(drop),
-                Err(failure) => webhook.without_answer(failure),
-            };
+        });
+        let mut first = Ok(());
+        for (verdict, said) in futures::future::join_all(asking).await {
+            review::warn_once(warnings, said);
             first = first.and(verdict);
         }
         first
@@ -231,25 +303,115 @@ impl Admission {
         webhook: &Webhook,
         role: Role,
         attributes: &Attributes<'_>,
-        object: Option<&Value>,
-        old: Option<&Value>,
+        shown: &Shown<'_>,
     ) -> Result<Answer, Failure> {
         if attributes.dry_run && webhook.side_effects {
             let why = format!("admission webhook {} does not support dry run", quote(&webhook.name));
             return Err(Failure::Refusal(ApiError::bad_request(why)));
         }
         let uid = self.reviews.uid();
-        let review = review::request(&uid, attributes, object, old);
+        let review = review::request(&uid, attributes, shown);
         match webhook.handler.review(review).await {
             Ok(answer) => Answer::read(&uid, role, answer).map_err(Failure::NoAnswer),
             Err(why) => Err(Failure::NoAnswer(format!("failed to call webhook: {why}"))),
         }
     }
 
+    /// Who takes questions to others.
+    pub(crate) fn carrier(&self) -> Option<Arc<dyn Carrier>> {
+        self.carrier.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The uid of a question.
+    pub(crate) fn review_uid(&self) -> String {
+        self.reviews.uid()
+    }
+
     /// Whether anybody would have to be asked at all; most servers have no webhooks.
     pub fn is_empty(&self) -> bool {
         let none = |list: &RwLock<Vec<Arc<Webhook>>>| list.read().unwrap_or_else(PoisonError::into_inner).is_empty();
-        none(&self.mutating) && none(&self.validating)
+        none(&self.mutating) && none(&self.validating) && self.configured.iter().all(none)
+    }
+
+    /// The webhooks with a rule for the write. Nobody is asked about webhook configurations: a broken one could not be
+    /// repaired.
+    fn concerned(&self, role: Role, attributes: &Attributes<'_>, around: &dyn Around) -> Vec<Concerned> {
+        if attributes.kind.group == "admissionregistration.k8s.io" {
+            return Vec::new();
+        }
+        let lists = match role {
+            Role::Mutating => [&self.mutating, &self.configured[0]],
+            Role::Validating => [&self.validating, &self.configured[1]],
+        };
+        let mut concerned = Vec::new();
+        for list in lists {
+            let webhooks = list.read().unwrap_or_else(PoisonError::into_inner);
+            concerned.extend(webhooks.iter().filter_map(|webhook| Concerned::by(webhook, attributes, around)));
+        }
+        concerned
+    }
+}
+
+/// A webhook that has a rule for a write.
+struct Concerned {
+    webhook: Arc<Webhook>,
+    /// The version that its rule names, where that is another one than is written.
+    version: Option<Arc<Kind>>,
+}
+
+/// A write, as the webhooks look at it.
+struct View<'a> {
+    attributes: &'a Attributes<'a>,
+    old: Option<&'a Value>,
+    around: &'a dyn Around,
+}
+
+/// What a webhook is shown.
+struct Shown<'a> {
+    /// The version that it wants, where that is another one than is written.
+    version: Option<&'a Kind>,
+    object: Option<Cow<'a, Value>>,
+    old: Option<Cow<'a, Value>>,
+}
+
+impl Concerned {
+    fn by(webhook: &Arc<Webhook>, attributes: &Attributes<'_>, around: &dyn Around) -> Option<Self> {
+        let wants = |kind: &Kind| webhook.rules.iter().any(|rule| rule.matches(attributes, kind));
+        let version = if wants(attributes.kind) {
+            None
+        } else if webhook.equivalent {
+            Some(around.equivalents(attributes.kind).into_iter().find(|kind| wants(kind))?)
+        } else {
+            return None;
+        };
+        Some(Self { webhook: Arc::clone(webhook), version })
+    }
+
+    /// What the webhook is shown, if it is to be asked.
+    async fn shown<'a>(&'a self, view: &View<'a>, object: Option<&'a Value>) -> Result<Option<Shown<'a>>, ApiError> {
+        let View { attributes, old, around } = *view;
+        if !self.webhook.selects(attributes, object, old) {
+            return Ok(None);
+        }
+        let version = self.version.as_deref();
+        let in_version = async |value: Option<&'a Value>| match (value, version) {
+            (Some(value), Some(version)) => around.convert(value.clone(), version).await.map(|it| Some(Cow::Owned(it))),
+            (value, _) => Ok(value.map(Cow::Borrowed)),
+        };
+        let shown = Shown { version, object: in_version(object).await?, old: in_version(old).await? };
+        let Some(conditions) = &self.webhook.conditions else { return Ok(Some(shown)) };
+        let attributes = Attributes { kind: version.unwrap_or(attributes.kind), ..*attributes };
+        match conditions.hold(&attributes, shown.object.as_deref(), shown.old.as_deref()) {
+            Ok(hold) => Ok(hold.then_some(shown)),
+            Err(why) if self.webhook.failure == FailurePolicy::Ignore => {
+                tracing::warn!(webhook = self.webhook.name, why, "cannot tell whether to ask, the request goes on");
+                Ok(None)
+            }
+            Err(why) => {
+                let kind = attributes.kind;
+                Err(ApiError::forbidden(&kind.plural, &kind.group, attributes.name, &why))
+            }
+        }
     }
 }
 
@@ -292,14 +454,4 @@ impl Webhook {
         let selected = |object: &Value| self.object_selector.matches(&object["metadata"]["labels"]);
         self.object_selector.is_everything() || object.is_some_and(selected) || old.is_some_and(selected)
     }
-}
-
-/// The webhooks with a rule for the write. Nobody is asked about webhook configurations: a broken one could not be repaired.
-fn concerned(webhooks: &RwLock<Vec<Arc<Webhook>>>, attributes: &Attributes<'_>) -> Vec<Arc<Webhook>> {
-    if attributes.kind.group == "admissionregistration.k8s.io" {
-        return Vec::new();
-    }
-    let webhooks = webhooks.read().unwrap_or_else(PoisonError::into_inner);
-    let wanted = webhooks.iter().filter(|webhook| webhook.rules.iter().any(|rule| rule.matches(attributes)));
-    wanted.cloned().collect()
 }

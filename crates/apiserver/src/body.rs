@@ -13,22 +13,44 @@ use serde_json::Value;
 use crate::status::ApiError;
 
 /// The body of a response.
-pub struct Body(Inner);
+pub struct Body(Inner, Option<Box<dyn Send>>);
+
+/// What a body that goes on is made of.
+pub(crate) type Frames = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
 enum Inner {
     Whole(Option<Bytes>),
-    Frames(Pin<Box<dyn Stream<Item = Bytes> + Send>>),
+    Frames(Frames),
 }
 
 impl Body {
     /// A body that ends.
     pub fn whole(bytes: impl Into<Bytes>) -> Self {
-        Self(Inner::Whole(Some(bytes.into())))
+        Self(Inner::Whole(Some(bytes.into())), None)
     }
 
     /// A body that goes on for as long as the stream does.
     pub fn frames(frames: impl Stream<Item = Bytes> + Send + 'static) -> Self {
-        Self(Inner::Frames(Box::pin(frames)))
+        Self(Inner::Frames(Box::pin(frames)), None)
+    }
+
+    /// The same body, with something that is let go when it is done.
+    #[must_use]
+    pub(crate) fn holding(self, held: impl Send + 'static) -> Self {
+        Self(self.0, Some(Box::new(held)))
+    }
+
+    /// The same body, with what becomes of its stream where it goes on. A body that is whole already stays as it is.
+    #[cfg(feature = "durable")]
+    pub(crate) fn with_frames<S>(self, change: impl FnOnce(Frames) -> S) -> Self
+    where
+        S: Stream<Item = Bytes> + Send + 'static,
+    {
+        let inner = match self.0 {
+            Inner::Frames(frames) => Inner::Frames(Box::pin(change(frames))),
+            whole @ Inner::Whole(_) => whole,
+        };
+        Self(inner, self.1)
     }
 }
 
@@ -85,7 +107,11 @@ pub fn typed(code: StatusCode, content_type: &'static str, body: Body) -> Respon
 /// A refusal.
 pub fn refusal(error: &ApiError) -> Response<Body> {
     if error.details.plain {
-        return typed(error.code, "text/plain; charset=utf-8", Body::whole(format!("{}\n", error.message)));
+        let mut response = typed(error.code, "text/plain; charset=utf-8", Body::whole(format!("{}\n", error.message)));
+        if error.details.retry_after_seconds > 0 {
+            response.headers_mut().insert(header::RETRY_AFTER, error.details.retry_after_seconds.into());
+        }
+        return response;
     }
     let mut response = json(error.code, &error.to_value());
     if error.details.retry_after_seconds > 0 {

@@ -19,6 +19,8 @@ use crate::meta::NameRule;
 use crate::schema::{Schema, compile, format};
 use crate::value::Fields;
 
+#[cfg(feature = "cel")]
+pub(crate) use shown::rule as shown_rule;
 pub use validate::validate;
 
 /// A resource that a definition defines.

@@ -69,14 +69,16 @@ pub struct FieldError {
     pub value: Value,
     /// More, in words.
     pub detail: String,
-    /// The value as the message shows it, where that is not its JSON with sorted keys.
+    /// The value as the message shows it, where that is not its JSON with sorted keys. Nothing: the value is not shown.
     pub shown: Option<String>,
+    /// It was so before, and is only mentioned.
+    pub is_old: bool,
 }
 
 impl FieldError {
     /// A complaint that shows the value.
     pub fn new(problem: Problem, path: impl Into<String>, value: Value, detail: impl Into<String>) -> Self {
-        Self { problem, path: path.into(), value, detail: detail.into(), shown: None }
+        Self { problem, path: path.into(), value, detail: detail.into(), shown: None, is_old: false }
     }
 
     /// A malformed value.
@@ -123,7 +125,9 @@ impl FieldError {
             | Problem::NotSupported
             | Problem::TypeInvalid
             | Problem::TooMany => {
-                text += ": ";
+                if self.shown.as_deref() != Some("") {
+                    text += ": ";
+                }
                 text += &match (&self.shown, &self.value) {
                     (Some(shown), _) => shown.clone(),
                     (None, Value::String(s)) => quote(s),

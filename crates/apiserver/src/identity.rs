@@ -1,29 +1,35 @@
 //! Names and uids that the server makes: all from one seed, so that the same requests get the same answers.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A source of uids and name suffixes.
 #[derive(Debug)]
 pub struct Identities {
     seed: u64,
-    counter: AtomicU64,
+    counter: Arc<AtomicU64>,
 }
 
 impl Identities {
     /// A source that gives the same sequence for the same seed.
     pub fn new(seed: u64) -> Self {
-        Self { seed, counter: AtomicU64::new(0) }
+        Self { seed, counter: Arc::default() }
     }
 
     /// A source that will never give what this one gave, and goes its own way if its seed differs.
     #[must_use]
     pub fn fork(&self, seed: u64) -> Self {
-        Self { seed, counter: AtomicU64::new(self.counter.load(Ordering::Relaxed)) }
+        Self { seed, counter: Arc::new(AtomicU64::new(self.counter.load(Ordering::Relaxed))) }
     }
 
     /// From now on nothing is given that a source with the same seed gives before its draw of this number.
     pub fn skip_to(&self, draw: u64) {
         self.counter.fetch_max(draw, Ordering::Relaxed);
+    }
+
+    /// Where draws are counted.
+    pub(crate) fn draws(&self) -> &Arc<AtomicU64> {
+        &self.counter
     }
 
     fn next(&self) -> u64 {

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::builtin::{self, Builtin};
+use crate::conversion::Conversion;
 use crate::crd::{self, CrdColumn};
 use crate::field::FieldError;
 use crate::jsonpath::JsonPath;
@@ -83,6 +84,10 @@ pub struct Custom {
     pub storage: bool,
     /// Stored objects may not fit this version's schema: they are pruned and defaulted when they are read.
     pub reshape: bool,
+    /// The definition has other versions, too.
+    pub has_others: bool,
+    /// How those are made of each other, where a webhook does that.
+    pub conversion: Option<Arc<Conversion>>,
     /// What to say to a client that uses this version.
     pub deprecation: Option<String>,
 }
@@ -197,7 +202,7 @@ impl Kind {
     pub fn reshapes(&self) -> bool {
         match &self.origin {
             Origin::Builtin(_) => false,
-            Origin::Custom(custom) => custom.reshape || !custom.storage,
+            Origin::Custom(custom) => custom.reshape || custom.has_others || !custom.storage,
         }
     }
 }

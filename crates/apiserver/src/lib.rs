@@ -3,7 +3,7 @@
 //! [`ApiServer`] is a tower service without a socket: give it requests, or make a client of it; [`listen`] puts it behind HTTPS.
 //! A request is read by [`request`], [`query`] and [`negotiate`], carried out by a verb, and committed to the [`store`].
 //! [`schema`] says what objects look like, [`builtin`] which kinds there always are, [`kind`] which there are right now,
-//! [`status`] and [`field`] how a refusal reads, [`apply`] who owns which field.
+//! `durable` keeps a store on a disk, [`status`] and [`field`] how a refusal reads, [`apply`] who owns which field.
 
 pub mod admission;
 mod age;
@@ -11,10 +11,16 @@ pub mod apply;
 pub mod auth;
 pub mod body;
 pub mod builtin;
+pub mod carrier;
+#[cfg(feature = "cel")]
+mod cel;
 pub mod continue_token;
+pub mod conversion;
 mod crd;
 pub mod decode;
 mod discovery;
+#[cfg(feature = "durable")]
+pub mod durable;
 pub mod field;
 pub mod identity;
 mod json_syntax;
@@ -23,7 +29,9 @@ pub mod kind;
 mod lifecycle;
 #[cfg(feature = "listen")]
 pub mod listen;
+mod load;
 pub mod meta;
+mod metrics;
 pub mod negotiate;
 mod openapi;
 pub mod patch;
@@ -47,4 +55,5 @@ pub mod value;
 mod verb;
 
 pub use body::Body;
+pub use load::Limits;
 pub use server::{ApiServer, Now, Options};

@@ -18,7 +18,7 @@ use serde_json::Value;
 use crate::kind::Kind;
 use crate::server::ApiServer;
 use crate::status::ApiError;
-use crate::store::{Entry, Key, Resource};
+use crate::store::{Entry, Key, Range, Resource};
 
 /// Something that may follow from a write.
 #[derive(Debug, Clone)]
@@ -115,6 +115,7 @@ impl ApiServer {
     /// up when they are named, and when one of them goes.
     pub(crate) fn note_write(&self, kind: &Kind, before: Option<&Entry>, entry: &Entry) {
         let reference = || (kind.resource.clone(), entry.key.clone());
+        self.admission().configure(&kind.resource, self.store());
         if &*kind.resource == CUSTOM_RESOURCE_DEFINITIONS {
             self.queue().push(Task::Defined(entry.key.clone()));
         }
@@ -132,7 +133,21 @@ impl ApiServer {
     /// Notes that an object is gone.
     pub(crate) fn note_removal(&self, kind: &Kind, entry: &Entry, owners: Vec<Value>) {
         let (resource, key) = (kind.resource.clone(), entry.key.clone());
+        self.admission().configure(&resource, self.store());
         self.queue().push(Task::Gone { uid: entry.uid.clone(), owners, resource, key });
+    }
+
+    /// Notes all that may still have to follow from what is there: whoever ended cannot say what was left to do. An object whose
+    /// owner went is found as one that names an owner, and what waited for it as one that is to go.
+    pub(crate) fn note_all(&self) {
+        let everywhere = Range { namespace: None, after: None, limit: 0 };
+        for resource in self.store().resources() {
+            let Some(kind) = self.registry().stored(&resource).cloned() else { continue };
+            let concerns = |entry: &Entry| entry.deleting || !entry.owners.is_empty();
+            for entry in self.store().list(&resource, everywhere, concerns).entries {
+                self.note_write(&kind, None, &entry);
+            }
+        }
     }
 
     /// Works until nothing follows any more.

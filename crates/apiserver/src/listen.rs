@@ -50,6 +50,11 @@ pub struct Limits {
     pub handshake_timeout: Duration,
     /// How long a connection may take to its first request, and an HTTP/1.1 one to each further request.
     pub header_timeout: Duration,
+    /// How long a request may take, from its headers to the beginning of its answer, and so also how long its body may trickle in.
+    /// A watch goes on for as long as it wants.
+    pub request_timeout: Duration,
+    /// How long a connection is kept on which nothing is asked.
+    pub idle_timeout: Duration,
     /// How long requests may go on after shutdown has begun, before their connections are cut.
     pub drain_timeout: Duration,
 }
@@ -63,6 +68,8 @@ impl Default for Limits {
             header_bytes_max: 128 * 1024,
             handshake_timeout: Duration::from_secs(10),
             header_timeout: Duration::from_secs(32),
+            request_timeout: Duration::from_secs(60),
+            idle_timeout: Duration::from_secs(90),
             drain_timeout: Duration::from_secs(10),
         }
     }
@@ -90,6 +97,9 @@ pub enum Error {
     /// A key or certificate could not be made.
     #[error("cannot make the server's certificates")]
     Certificate(#[from] rcgen::Error),
+    /// What should be the certificate of an authority is none.
+    #[error("the authority that was kept has no certificate")]
+    NoAuthority,
     /// TLS refused its configuration.
     #[error("cannot set up TLS")]
     Tls(#[from] rustls::Error),

@@ -20,6 +20,7 @@ impl ApiServer {
     pub(crate) fn load(kind: &Kind, entry: &Entry) -> Value {
         let mut object = entry.to_value(&kind.api_version, &kind.kind);
         if kind.reshapes() {
+            crate::conversion::show(&mut object, &kind.version);
             schema::prune::prune(&mut object, &kind.schema, None);
             schema::default::fill(&mut object, &kind.schema);
         }

@@ -43,7 +43,7 @@ impl<'a> Query<'a> {
     }
 
     /// A flag: anything but `0` and `false` sets it, even nothing.
-    fn flag(&self, key: &str) -> Option<bool> {
+    pub(crate) fn flag(&self, key: &str) -> Option<bool> {
         self.first(key).map(|value| !(value == "0" || value.eq_ignore_ascii_case("false")))
     }
 

@@ -25,6 +25,8 @@ pub enum Target<'a> {
     ServerVersion,
     /// `/healthz`, `/livez`, `/readyz`.
     Health(&'a str),
+    /// `/metrics`: what the server counts.
+    Metrics,
     /// `/`: the list of paths.
     Root,
     /// Anything else.
@@ -68,6 +70,7 @@ pub fn target(path: &str) -> Target<'_> {
         ["openapi", "v3", "api", version] => Target::OpenApiVersion("", version),
         ["openapi", "v3", "apis", group, version] => Target::OpenApiVersion(group, version),
         ["version"] => Target::ServerVersion,
+        ["metrics"] => Target::Metrics,
         [probe @ ("healthz" | "livez" | "readyz"), ..] => Target::Health(probe),
         _ => Target::Unknown,
     }
@@ -199,6 +202,7 @@ mod tests {
             ("/openapi/v3/apis/apps/v1", Target::OpenApiVersion("apps", "v1")),
             ("/readyz/etcd", Target::Health("readyz")),
             ("/api/v1/namespaces/a/pods/p/log/x", Target::Unknown),
+            ("/metrics", Target::Metrics),
             ("/nothing", Target::Unknown),
         ] {
             assert_eq!(target(path), expected, "{path}");

@@ -6,13 +6,17 @@ use bytes::{Buf, Bytes, BytesMut};
 use http::{Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::BodyExt;
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::auth::User;
 use crate::body::{self, Body};
 use crate::builtin::Verbs;
 use crate::kind::builtins;
+use crate::load::Sort;
+use crate::metrics::Asked;
 use crate::negotiate::{self, Endpoint, Want};
 use crate::openapi;
+use crate::query::Query;
 use crate::request::{ResourcePath, Target, Verb, target};
 use crate::server::ApiServer;
 use crate::status::ApiError;
@@ -45,11 +49,26 @@ impl ApiServer {
         B::Error: fmt::Display,
     {
         let (parts, body) = request.into_parts();
-        let answer = match self.read_body(body).await {
-            Ok(bytes) => self.answer_request(&parts, bytes).await,
-            Err(refusal) => Err(refusal),
+        let target = target(parts.uri.path());
+        let is_watch = is_watch(&parts, &target);
+        let begun = Instant::now();
+        let user = parts.extensions.get::<User>().map_or("", |user| user.name.as_str());
+        let in_hand = self.requests().take(self.options().limits, user, Sort::of(&parts.method, is_watch));
+        let answer = match &in_hand {
+            Ok(_) => match self.read_body(body).await {
+                Ok(bytes) => self.answer_request(&parts, &target, bytes).await,
+                Err(refusal) => Err(refusal),
+            },
+            Err(refusal) => Err(refusal.clone()),
         };
-        answer.unwrap_or_else(|refusal| body::refusal(&refusal))
+        let answer = answer.unwrap_or_else(|refusal| body::refusal(&refusal));
+        let asked = Asked::of(self, &parts.method, &target, is_watch);
+        self.metrics().answered(asked, answer.status(), begun.elapsed());
+        match in_hand {
+            // A watch is in hand until it ends.
+            Ok(in_hand) if is_watch && answer.status() == StatusCode::OK => answer.map(|body| body.holding(in_hand)),
+            _ => answer,
+        }
     }
 
     /// Reads a body, but not more than anybody should send.
@@ -83,14 +102,18 @@ impl ApiServer {
         Ok(first.unwrap_or_else(|| whole.freeze()))
     }
 
-    async fn answer_request(&self, parts: &Parts, body: Bytes) -> Result<Response<Body>, ApiError> {
+    async fn answer_request(
+        &self,
+        parts: &Parts,
+        target: &Target<'_>,
+        body: Bytes,
+    ) -> Result<Response<Body>, ApiError> {
         let accept = parts.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
-        let target = target(parts.uri.path());
         if !matches!(target, Target::Resource(_)) && !matches!(parts.method, Method::GET | Method::HEAD) {
             return Err(ApiError::method_not_allowed());
         }
         match target {
-            Target::Resource(path) => self.answer_resource(parts, &path, body).await,
+            Target::Resource(path) => self.answer_resource(parts, path, body).await,
             Target::CoreVersions if aggregated(accept)? => Ok(self.aggregated(true)),
             Target::Groups if aggregated(accept)? => Ok(self.aggregated(false)),
             Target::CoreVersions => Ok(self.core_versions()),
@@ -102,6 +125,7 @@ impl ApiServer {
             Target::OpenApiVersion(group, version) => self.openapi(group, version),
             Target::ServerVersion => Ok(body::json(StatusCode::OK, &version())),
             Target::Health(_) => Ok(body::typed(StatusCode::OK, "text/plain; charset=utf-8", Body::whole("ok"))),
+            Target::Metrics => Ok(self.metrics_page()),
             Target::Root => Ok(body::json(StatusCode::OK, &json!({"paths": self.paths()}))),
             Target::Unknown => Err(ApiError::no_such_page()),
         }
@@ -114,7 +138,9 @@ impl ApiServer {
             paths.push(format!("/apis/{group}"));
             paths.extend(registry.versions(group).iter().map(|version| format!("/apis/{group}/{version}")));
         }
-        paths.extend(["/healthz", "/livez", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned));
+        paths.extend(
+            ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/readyz", "/version"].map(str::to_owned),
+        );
         paths
     }
 
@@ -143,7 +169,10 @@ impl ApiServer {
             user: parts.extensions.get::<User>().cloned().unwrap_or_else(User::admin),
             body,
         };
-        let answer = self.call_verb(&parts.method, path, &call).await;
+        let answer = match self.complete(&call.kind).await {
+            Ok(()) => self.call_verb(&parts.method, path, &call).await,
+            Err(refusal) => Err(refusal),
+        };
         // Even after a refusal: an earlier client may have hung up in the middle.
         self.settle().await;
         let mut response = answer.unwrap_or_else(|refusal| body::refusal(&refusal));
@@ -159,6 +188,9 @@ impl ApiServer {
         path: &ResourcePath<'_>,
         call: &Call,
     ) -> Result<Response<Body>, ApiError> {
+        if call.kind.is_custom() && *method == Method::PUT && path.name.is_none() {
+            return Err(ApiError::bad_request("name must be provided"));
+        }
         let verb = Verb::of(method, path).ok_or_else(ApiError::method_not_allowed)?;
         if path.watch {
             return if verb == Verb::Get || verb == Verb::List {
@@ -228,6 +260,17 @@ impl ApiServer {
             body: call.body.clone(),
         };
         subresource.call(self, request).await
+    }
+}
+
+/// Whether the answer goes on: a watch.
+fn is_watch(parts: &Parts, target: &Target<'_>) -> bool {
+    let asked = || Query::parse(parts.uri.query().unwrap_or_default()).flag("watch").unwrap_or(false);
+    match target {
+        Target::Resource(path) => {
+            matches!(parts.method, Method::GET) && path.subresource.is_none() && (path.watch || asked())
+        }
+        _ => false,
     }
 }
 

@@ -154,6 +154,9 @@ pub struct Rules {
     pub one_of: Vec<Schema>,
     /// A value validation that must not hold.
     pub not: Option<Box<Schema>>,
-    /// `x-kubernetes-validations`, as written. Kept for the crate that evaluates CEL.
+    /// `x-kubernetes-validations`, as written.
     pub expressions: Vec<Value>,
+    /// The same, compiled.
+    #[cfg(feature = "cel")]
+    pub(crate) compiled: Arc<crate::cel::Compiled>,
 }

@@ -12,10 +12,13 @@ use jiff::Timestamp;
 
 use crate::admission::Admission;
 use crate::body::Body;
+use crate::carrier::Carrier;
 use crate::identity::Identities;
 use crate::kind::{Kind, Registry};
 use crate::lifecycle;
-use crate::store::{Backend, Entry, Key, Observer, Retention, Store};
+use crate::load::{Limits, Load};
+use crate::metrics::Metrics;
+use crate::store::{Backend, Entry, Key, Observer, Recovered, Retention, Store};
 use crate::subresource::Subresource;
 
 /// Where "now" comes from.
@@ -39,6 +42,8 @@ pub struct Options {
     pub observer: Option<Arc<dyn Observer>>,
     /// Larger request bodies are refused. Kubernetes takes 3 MiB.
     pub body_bytes_max: usize,
+    /// What clients may have in hand at once.
+    pub limits: Limits,
 }
 
 impl Default for Options {
@@ -57,6 +62,7 @@ impl Default for Options {
             backend: None,
             observer: None,
             body_bytes_max: 3 * 1024 * 1024,
+            limits: Limits::default(),
         }
     }
 }
@@ -79,6 +85,8 @@ struct Inner {
     admission: Admission,
     identities: Identities,
     queue: lifecycle::Queue,
+    requests: Load,
+    metrics: Metrics,
 }
 
 impl ApiServer {
@@ -88,6 +96,25 @@ impl ApiServer {
         let identities = Identities::new(options.seed);
         let queue = lifecycle::Queue::default();
         let server = Self::assemble(options, store, identities, crate::kind::builtins::registry(), queue);
+        server.create_first_objects();
+        // As on any server that has run for a while, history does not reach back to the beginning.
+        server.store().compact(server.store().revision());
+        server
+    }
+
+    /// A server that goes on where another one ended: with its objects and kinds, at its revision, with its history. What was
+    /// left to do there is done before the first answer. Webhooks are for whoever makes it to add, and so is what was
+    /// [served](Self::serve_kind) without a definition.
+    pub fn recovered(options: Options, recovered: Recovered) -> Self {
+        let identities = Identities::new(options.seed);
+        identities.skip_to(recovered.draws);
+        let (backend, observer) = (options.backend.clone(), options.observer.clone());
+        let store = Store::recovered(options.retention, backend, observer, recovered);
+        let queue = lifecycle::Queue::default();
+        let server = Self::assemble(options, store, identities, crate::kind::builtins::registry(), queue);
+        server.redefine();
+        server.note_all();
+        // What a crash left out of them.
         server.create_first_objects();
         server
     }
@@ -100,6 +127,9 @@ impl ApiServer {
         queue: lifecycle::Queue,
     ) -> Self {
         let admission = Admission::new(options.seed);
+        if let Some(backend) = &options.backend {
+            backend.counts(identities.draws());
+        }
         let server = Self(Arc::new(Inner {
             options,
             store,
@@ -108,14 +138,18 @@ impl ApiServer {
             admission,
             identities,
             queue,
+            requests: Load::default(),
+            metrics: Metrics::default(),
         }));
         crate::subresource::register(&server);
         server
     }
 
-    /// A server of its own with the same objects and kinds, at the same revision. Webhooks and watches stay behind.
+    /// A server of its own with the same objects and kinds, at the same revision. Webhooks and watches stay behind: the fork
+    /// asks nobody whom its objects name, unless it is told how to [reach](Self::reach) them itself.
     #[must_use]
     pub fn fork(&self, options: Options) -> Self {
+        let options = Options { backend: None, ..options };
         let identities = self.0.identities.fork(options.seed);
         let store = self.0.store.fork(options.observer.clone());
         let fork = Self::assemble(options, store, identities, self.registry(), self.0.queue.fork());
@@ -131,6 +165,12 @@ impl ApiServer {
     /// The kinds that are served right now.
     pub fn registry(&self) -> Arc<Registry> {
         self.0.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// From now on asks the webhooks that objects of its store name: this is who takes the questions there. Without it nobody is
+    /// asked, which is how a rehearsal is.
+    pub fn reach(&self, carrier: Arc<dyn Carrier>) {
+        self.admission().reach(carrier, self.store());
     }
 
     /// The webhooks, to add to.
@@ -157,6 +197,14 @@ impl ApiServer {
     /// The clock's time.
     pub fn now(&self) -> Timestamp {
         (self.0.options.now)()
+    }
+
+    pub(crate) fn requests(&self) -> &Load {
+        &self.0.requests
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.0.metrics
     }
 
     pub(crate) fn options(&self) -> &Options {

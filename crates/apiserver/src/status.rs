@@ -98,6 +98,19 @@ impl ApiError {
         self
     }
 
+    /// 500, or 507 for a full disk: what was asked for is not kept, or perhaps not.
+    pub fn not_durable(why: &std::io::Error) -> Self {
+        let full = matches!(
+            why.kind(),
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded | std::io::ErrorKind::FileTooLarge
+        );
+        if full {
+            let message = format!("the write is not kept until there is room on the server's disk: {why}");
+            return Self::new(StatusCode::INSUFFICIENT_STORAGE, "InsufficientStorage", message);
+        }
+        Self::internal(&format!("the write could not be made durable: {why}"))
+    }
+
     /// 404: no such object.
     pub fn not_found(resource: &str, group: &str, name: &str) -> Self {
         let message = format!("{} {name:?} not found", qualified(resource, group));
@@ -219,6 +232,19 @@ impl ApiError {
         let mut error = Self::new(StatusCode::TOO_MANY_REQUESTS, "TooManyRequests", message);
         error.details.retry_after_seconds = retry_after_seconds;
         error
+    }
+
+    /// 429: too much is in hand already. A real server says so before it looks at the request, in plain text.
+    pub fn too_busy() -> Self {
+        let mut error = Self::too_many_requests("Too many requests, please try again later.", 1);
+        error.details.plain = true;
+        error
+    }
+
+    /// 504: it took too long.
+    pub fn timeout() -> Self {
+        let message = "Timeout: request did not complete within the allotted timeout";
+        Self::new(StatusCode::GATEWAY_TIMEOUT, "Timeout", message).with_empty_details()
     }
 
     /// 500: our fault.

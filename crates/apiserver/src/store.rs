@@ -11,10 +11,12 @@
 mod entry;
 mod field;
 mod log;
+mod recovered;
 mod subscription;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Waker;
 
@@ -23,6 +25,7 @@ use serde_json::Value;
 
 pub use entry::{Entry, Key, Owner};
 pub use log::{Change, ChangeKind, Expired, Retention};
+pub use recovered::{Objects, Recovered};
 pub use subscription::Subscription;
 
 use entry::ByKey;
@@ -38,6 +41,39 @@ pub trait Backend: Send + Sync {
 
     /// Resolves when every change up to `revision` would survive a crash.
     fn durable(&self, revision: u64) -> futures::future::BoxFuture<'static, std::io::Result<()>>;
+
+    /// Why a write that came now could not be made durable, if that is known beforehand: then it is refused, and nothing is
+    /// written, not even in memory.
+    fn refuses(&self) -> Option<std::io::Error> {
+        None
+    }
+
+    /// Who waits until a write is durable.
+    fn waits(&self) -> Waits {
+        Waits::EachWrite
+    }
+
+    /// Told once where the server counts the identities that it has drawn: a server that goes on later must not draw them again.
+    fn counts(&self, _draws: &Arc<AtomicU64>) {}
+}
+
+/// Who waits until a write is durable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waits {
+    /// Each write, before anything follows from it.
+    EachWrite,
+    /// Whoever lets an answer out of the process. Until then everything may follow from a write that would be lost in a crash,
+    /// since what followed would be lost with it.
+    TheDoor,
+}
+
+/// Gives each of several stores a backend of its own, so that what is kept of all of them together is a prefix of what happened.
+pub trait Keeper: Send + Sync {
+    /// The backend of the store of this name.
+    fn backend(&self, place: &str) -> Arc<dyn Backend>;
+
+    /// The store of this name is gone, with all that was in it.
+    fn forget(&self, place: &str);
 }
 
 /// Sees every change in the order in which it is committed, before anybody can react to it: for invariants and timelines.
@@ -284,6 +320,21 @@ impl Store {
             Some(backend) => backend.durable(revision).await,
             None => Ok(()),
         }
+    }
+
+    /// Why a write that came now could not be made durable, if that is known beforehand.
+    pub fn refuses(&self) -> Option<std::io::Error> {
+        self.shared.backend.as_ref()?.refuses()
+    }
+
+    /// Whether anything of it would survive the process.
+    pub fn is_kept(&self) -> bool {
+        self.shared.backend.is_some()
+    }
+
+    /// Who waits until a write is durable. In memory nobody has to wait for anything.
+    pub fn waits(&self) -> Waits {
+        self.shared.backend.as_ref().map_or(Waits::TheDoor, |backend| backend.waits())
     }
 
     /// The objects that name this uid as an owner.

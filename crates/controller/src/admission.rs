@@ -7,6 +7,7 @@
 mod approval;
 mod back;
 mod choice;
+pub mod classic;
 pub mod cluster;
 mod lifetime;
 mod warning;

@@ -7,6 +7,7 @@
 
 pub mod admission;
 pub(crate) mod execute;
+mod machines;
 mod observe;
 mod quiet;
 
@@ -24,7 +25,8 @@ use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::label;
 use windlass_plan::bootstrap::quiet::moving;
 use windlass_plan::bootstrap::{
-    Blocked, Bringing, Leaving, Object, Settled, Settling, Step, Subject, SubjectError, bring, leave, settle, waiting,
+    Blocked, Bringing, Leaving, Object, Settled, Settling, Step, Subject, SubjectError, bring, leave, leaving, settle,
+    waiting,
 };
 use windlass_plan::step::Revision;
 use windlass_runtime::cache::Cache;
@@ -103,8 +105,12 @@ struct Context {
     recorder: Recorder,
 }
 
-/// Looks after the packages of clusters until `stop`.
-pub async fn run(access: Access, stop: impl Future<Output = ()>) {
+/// Looks after the packages of clusters, and after the machines that outlive them, until `stop`.
+pub async fn run(access: Access, stop: impl Future<Output = ()> + Clone) {
+    tokio::join!(packages(access.clone(), stop.clone()), machines::run(access, stop));
+}
+
+async fn packages(access: Access, stop: impl Future<Output = ()>) {
     let mut options = Options::new(access.clock.clone(), access.seed);
     options.trace.clone_from(&access.trace);
     let client = &access.client;
@@ -284,10 +290,20 @@ async fn gone(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Subject) -> Resul
         workload: &seen,
         now: ctx.access.clock.now(),
     });
+    if let (Some(blocked), Some(bootstrap)) = (&left.waits_for, &bootstrap) {
+        match tell(ctx, bootstrap, leaving(bootstrap, blocked, ctx.access.clock.now())).await? {
+            Told::Outdated => return Ok(Again::Soon),
+            Told::Yes => warn(ctx, cluster, blocked).await,
+            Told::Before => {}
+        }
+    }
     let wrote = !left.steps.is_empty();
+    if let Some(what) = left.given_up.as_ref().filter(|_| wrote) {
+        let note = format!("the cluster goes without it, and what its packages have made elsewhere may stay: {what}");
+        publish(ctx, cluster, "PackagesLeftBehind", note).await;
+    }
     write(ctx, subject, workload.as_ref(), None, &left.steps).await?;
-    if let Some(what) = left.waits_for {
-        tracing::info!(cluster = %ctx.key(), what, "a cluster waits for its packages to go");
+    if left.waits_for.is_some() {
         return Ok(Again::After(AWAITED));
     }
     if !wrote {
@@ -366,15 +382,15 @@ async fn refused(
     tell(ctx, bootstrap, conditions).await.map(drop)
 }
 
-/// Tells people what it is waited for. It is only for them: nothing depends on it.
+/// Tells people what it is waited for.
 async fn warn(ctx: &Ctx<Context>, cluster: &Cluster, blocked: &Blocked) {
-    let notice = Notice {
-        kind: Kind::Warning,
-        reason: blocked.reason().to_owned(),
-        action: "Packages".to_owned(),
-        note: format!("{blocked}; {}", blocked.way_out()),
-        related: None,
-    };
+    publish(ctx, cluster, blocked.reason(), format!("{blocked}; {}", blocked.way_out())).await;
+}
+
+/// A warning in an Event. It is only for people: nothing depends on it.
+async fn publish(ctx: &Ctx<Context>, cluster: &Cluster, reason: &str, note: String) {
+    let notice =
+        Notice { kind: Kind::Warning, reason: reason.to_owned(), action: "Packages".to_owned(), note, related: None };
     if let Err(error) = ctx.recorder.publish(&cluster.object_ref(&()), &notice).await {
         tracing::warn!(%error, "an event could not be published");
     }

@@ -24,7 +24,7 @@ pub use write::WriteError;
 use write::Written;
 
 /// The field manager of all that we apply.
-pub const FIELD_MANAGER: &str = "windlass";
+pub const FIELD_MANAGER: &str = windlass_plan::render::FIELD_MANAGER;
 
 /// What the copy of a release is to its cluster.
 const RELEASE: &str = "release";

@@ -25,9 +25,9 @@ const TIMEOUT_SECONDS: u32 = 10;
 pub const BODY_MAX: usize = 4 * 1024 * 1024;
 
 /// The name of our `ExtensionConfig`.
-const CONFIG: &str = "windlass";
+pub const CONFIG: &str = "windlass";
 /// The Service at which we listen, and its namespace.
-const SERVICE: [&str; 2] = ["windlass-ext", "windlass-system"];
+pub const SERVICE: [&str; 2] = ["windlass-ext", "windlass-system"];
 
 /// Where Cluster API finds us inside of a management cluster.
 pub fn address() -> String {
@@ -64,7 +64,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    fn refused(code: u16, why: &str) -> Self {
+    pub(crate) fn refused(code: u16, why: &str) -> Self {
         Self { code, body: why.as_bytes().to_vec() }
     }
 }

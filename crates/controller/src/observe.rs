@@ -7,8 +7,10 @@ pub(crate) mod attempts;
 mod earlier;
 pub(crate) mod management;
 pub(crate) mod orders;
-mod secrets;
+pub(crate) mod secrets;
 pub(crate) mod workload;
+
+use std::ops::Deref;
 
 use windlass_api::annotation;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
@@ -30,15 +32,34 @@ pub(crate) struct Observed {
 /// Which cluster is observed: the same thing as the objects, the caches and people call it.
 pub(crate) struct Subject<'a> {
     pub tkc: &'a TanzuKubernetesCluster,
+    which: Which<'a>,
+}
+
+/// A cluster of whichever sort, by its names.
+pub(crate) struct Which<'a> {
     pub namespace: &'a Namespace,
     pub name: &'a ClusterName,
     pub key: Key,
 }
 
+impl<'a> Deref for Subject<'a> {
+    type Target = Which<'a>;
+
+    fn deref(&self) -> &Which<'a> {
+        &self.which
+    }
+}
+
 impl<'a> Subject<'a> {
     pub(crate) fn new(tkc: &'a TanzuKubernetesCluster, target: &'a Target) -> Self {
+        Self { tkc, which: Which::of(target) }
+    }
+}
+
+impl<'a> Which<'a> {
+    pub(crate) fn of(target: &'a Target) -> Self {
         let (namespace, name) = (&target.cluster.namespace, &target.cluster.name);
-        Self { tkc, namespace, name, key: Key::namespaced(namespace.as_str(), name.as_str()) }
+        Self { namespace, name, key: Key::namespaced(namespace.as_str(), name.as_str()) }
     }
 
     pub(crate) fn namespaced_name(&self) -> NamespacedName {
@@ -48,7 +69,7 @@ impl<'a> Subject<'a> {
 
 /// What could not be observed so far.
 #[derive(Default)]
-pub(crate) struct Gaps(Vec<Gap>);
+pub(crate) struct Gaps(pub(crate) Vec<Gap>);
 
 impl Gaps {
     pub(crate) fn note(&mut self, object: impl Into<String>, why: impl Into<String>) {
@@ -87,7 +108,7 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
     let pools = management::pools(ctx, &subject, target, update.as_ref(), &mut gaps).await;
     let secrets = match &cluster {
         ClusterState::Absent => secrets::Found::default(),
-        ClusterState::Present { uid, .. } => secrets::find(ctx, &subject, uid, &mut gaps).await,
+        ClusterState::Present { uid, .. } => secrets::find(ctx, &subject, &[uid.to_string()].into(), &mut gaps).await,
     };
     let (mut workload, connection) = match &cluster {
         ClusterState::Present { initialized: true, .. } => {
@@ -118,13 +139,14 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         consent: tkc.metadata.annotations.as_ref().and_then(|all| all.get(annotation::APPROVED.name)).cloned(),
         releases,
         earlier_templates,
+        deployed: None,
     };
     Observed { inventory, workload: connection }
 }
 
 /// A node is one of the control plane also by its machine: the label of its role comes only after it has registered, and may
 /// never come.
-fn know_by_machines(workload: &mut Workload, machines: &[Machine]) {
+pub(crate) fn know_by_machines(workload: &mut Workload, machines: &[Machine]) {
     let Workload::Reachable { nodes, .. } = workload else { return };
     for node in nodes {
         node.control_plane |= machines.iter().any(|machine| machine.node() == node.name.as_str());

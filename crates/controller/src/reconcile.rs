@@ -25,7 +25,7 @@ use windlass_plan::check::{Severity, check};
 use windlass_plan::gate::Blocked;
 use windlass_plan::inventory::Inventory;
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
-use windlass_plan::report::Assessment;
+use windlass_plan::report::{Assessment, StageState};
 use windlass_plan::step::Step;
 use windlass_plan::target::Target;
 use windlass_runtime::events::Recorder;
@@ -34,14 +34,14 @@ use windlass_runtime::runner::{Ctx, Load, Options, Outcome, Runner};
 use windlass_runtime::watch::{Change, Watch};
 
 use crate::access::{Access, WorkloadCluster};
-use crate::execute::{Executed, Executor, Kinds, WriteError};
+use crate::execute::{Executed, Executor, WriteError};
 use crate::observe::management::latest_update;
 use crate::observe::orders::who_aborts;
 use crate::observe::{self, Observed};
 use crate::record::{self, Begun, Recorded};
 use crate::resolve::{self, Releases};
 use crate::said::said;
-use context::{Caches, Context, Memory};
+use context::{Caches, Context, Reach};
 use pace::Pace;
 
 /// The namespace of the Jobs that replace control planes.
@@ -189,11 +189,9 @@ fn assemble(access: Access) -> (Runner<TanzuKubernetesCluster>, Context) {
     let context = Context {
         releases: Releases::new(caches.images.clone()),
         recorder: Recorder::new(access.client.clone(), access.clock.clone(), CONTROLLER, "windlass"),
-        kinds: Kinds::new(),
-        memory: Memory::default(),
+        reach: Reach::new(access),
         pace: Pace::default(),
         caches,
-        access,
     };
     (runner, context)
 }
@@ -233,6 +231,9 @@ pub(crate) fn belongs_to(meta: &ObjectMeta, cluster: &TanzuKubernetesCluster) ->
 async fn reconcile(cluster: Arc<TanzuKubernetesCluster>, ctx: Ctx<Context>) -> Result<Outcome, Error> {
     let began = ctx.access.clock.now();
     let outcome = advance(&cluster, &ctx).await;
+    if let Err(error) = &outcome {
+        tracing::Span::current().record("sort", error.category());
+    }
     if let Some(metrics) = &ctx.access.metrics {
         let took = ctx.access.clock.now().duration_since(began);
         metrics.looked(took, outcome.as_ref().err().map(Error::category));
@@ -309,6 +310,7 @@ async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Ag
     let sound = findings.iter().all(|finding| finding.severity != Severity::Fatal);
     let steps = if sound { planned.steps.as_slice() } else { &[] };
     let (steps, held) = until_errors_are_told(cluster, steps);
+    say(&planned, steps.len());
     let executed = execute(ctx, &input, workload.as_ref(), steps).await;
     // The release of an update is kept before the update is on record: otherwise there would be nothing to go on with.
     if let (true, Some(begin @ Record::Begin { .. })) = (sound && executed.failures.is_empty(), &planned.record) {
@@ -324,6 +326,22 @@ async fn look(cluster: &TanzuKubernetesCluster, ctx: &Ctx<Context>) -> Result<Ag
     record::outcome(ctx, cluster, latest.as_deref(), &recorded).await?;
     let again = if held { Again::Soon } else { when_to_look_again(&input.inventory, &planned, &executed) };
     failed(executed, steps.len()).map_or(Ok(again), Err)
+}
+
+/// Says what was decided, in the line that the runner writes about this look.
+fn say(planned: &Planned, steps: usize) {
+    let span = tracing::Span::current();
+    if span.is_disabled() {
+        return;
+    }
+    span.record("steps", steps);
+    // The first that is not done is where it stands.
+    if let Some(stage) = planned.report.stages.iter().find(|stage| stage.state != StageState::Done) {
+        span.record("stage", stage.stage.as_str());
+        if let Some(blocked) = stage.blocked.first() {
+            span.record("waits_for", blocked.reason());
+        }
+    }
 }
 
 /// The steps that may be done now, and whether there are more. An add-on that could not be applied is well by now, or there would

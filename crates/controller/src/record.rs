@@ -4,6 +4,7 @@
 
 mod addons;
 mod begin;
+pub(crate) mod classic;
 mod cluster;
 mod condition;
 mod notice;
@@ -18,7 +19,7 @@ pub(crate) use condition::moment;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Resource};
+use kube::{Api, Client, Resource};
 use serde_json::{Value, json};
 use windlass_api::annotation;
 use windlass_api::kind::cluster_update::{AttemptRecord, ClusterUpdate, ClusterUpdateStatus};
@@ -206,9 +207,19 @@ async fn write_update(
     update: &ClusterUpdate,
     status: &ClusterUpdateStatus,
 ) -> Result<(), RecordError> {
+    ctx.wrote(&ctx.caches.updates, &apply_update(&ctx.access.client, update, status).await?);
+    Ok(())
+}
+
+/// Applies the status of an update.
+async fn apply_update(
+    client: &Client,
+    update: &ClusterUpdate,
+    status: &ClusterUpdateStatus,
+) -> Result<ClusterUpdate, RecordError> {
     let name = update.metadata.name.as_deref().unwrap_or_default();
     let namespace = update.metadata.namespace.as_deref().unwrap_or_default();
-    let api: Api<Trimmed<ClusterUpdate>> = Api::namespaced(ctx.access.client.clone(), namespace);
+    let api: Api<Trimmed<ClusterUpdate>> = Api::namespaced(client.clone(), namespace);
     let patch = json!({
         "apiVersion": ClusterUpdate::api_version(&()),
         "kind": ClusterUpdate::kind(&()),
@@ -218,8 +229,7 @@ async fn write_update(
     let params = PatchParams::apply(FIELD_MANAGER).force();
     let written = api.patch_status(name, &params, &Patch::Apply(&patch)).await;
     let object = format!("the status of ClusterUpdate/{name}");
-    ctx.wrote(&ctx.caches.updates, &written.map_err(RecordError::api("write", object))?.0);
-    Ok(())
+    Ok(written.map_err(RecordError::api("write", object))?.0)
 }
 
 /// Events are for people who look at the right time; no update waits for one that could not be told.

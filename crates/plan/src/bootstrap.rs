@@ -23,6 +23,7 @@ mod listed;
 mod management;
 mod merge;
 mod network;
+mod outlive;
 pub mod quiet;
 mod removal;
 mod settle;
@@ -49,7 +50,8 @@ pub use gate::{Judged, PATIENCE, packages_first};
 pub use install::prerequisites;
 pub use listed::{Listed, listed};
 pub use merge::{Draft, Merging, cloned, filled};
-pub use removal::{DELETE_TIMEOUT, Leaving, Left, leave};
+pub use outlive::{Hook, WAITS, is_kept, outlive};
+pub use removal::{DELETE_TIMEOUT, Leaving, Left, leave, leaving};
 pub use settle::{Copies, Settled, Settling, settle};
 pub use step::{Object, Step, Write};
 

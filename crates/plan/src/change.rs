@@ -5,6 +5,7 @@
 //! cluster is asked to be with what was observed and asks the table; planners and reports are its users, so that what is
 //! told is what is done.
 
+mod classic;
 pub(crate) mod kubeadm_control_plane;
 mod line;
 mod machines;
@@ -28,7 +29,7 @@ use crate::target::{Drive, NetworkTarget, PoolVersion, Target};
 pub use rule::{Rule, rule};
 
 pub(crate) use line::lines;
-pub(crate) use machines::{machine, new_pool, pool};
+pub(crate) use machines::{differing_templates, machine, new_pool, pool};
 
 /// What a change comes to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
@@ -40,6 +41,13 @@ pub struct Classification {
     pub stages: BTreeSet<Stage>,
     /// The fields that differ, object by object.
     pub changes: Vec<FieldChange>,
+}
+
+impl Classification {
+    /// It as lines for people: what is replaced and which field is guilty, and what is changed in place.
+    pub fn lines(&self) -> Vec<String> {
+        lines(&self.changes)
+    }
 }
 
 /// What sort of update a change is.

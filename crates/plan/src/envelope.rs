@@ -12,14 +12,14 @@ use windlass_api::kind::tanzu::Machines;
 use windlass_api::label;
 use windlass_api::name::{ClusterSecret, UpdateId};
 
-use crate::digest;
+use crate::digest::{self, Field};
 use crate::planner::role;
-use crate::release::addon_role;
+use crate::release::{FieldOwner, FieldPath, KindDefaults, addon_role};
 use crate::render::machine::Start;
 use crate::render::workers::PoolTemplates;
 use crate::render::{Scope, cluster, job, kubeadm_control_plane, machine, topology, workers};
-use crate::step::Step;
-use crate::target::{Drive, PoolTarget, PoolVersion, Target};
+use crate::step::{Action, Step};
+use crate::target::{Drive, PoolTarget, PoolVersion, Target, classic};
 
 /// Stands for every kind: what earlier releases have left behind can be of any.
 const ANY_KIND: &str = "*";
@@ -37,6 +37,9 @@ pub struct Envelope {
     pub replaced: BTreeSet<String>,
     /// The writes that are allowed.
     pub allowed: BTreeSet<Allowed>,
+    /// By role, what may be in what is written, where the object is its owner's. It is among the objects, too.
+    #[serde(skip)]
+    bounds: BTreeMap<String, Bounds>,
 }
 
 /// A write that is allowed.
@@ -65,13 +68,20 @@ impl Envelope {
             objects: BTreeMap::new(),
             replaced: BTreeSet::new(),
             allowed: BTreeSet::new(),
+            bounds: BTreeMap::new(),
         };
+        if target.fields.is_some() {
+            // How many machines there are, and of which sort, is their owner's, who may change it at any time.
+            let pools: Vec<_> = target.pools.iter().map(|pool| &pool.name).collect();
+            let distribution = &target.release.distribution;
+            envelope.target = json!({"cluster": target.cluster, "distribution": distribution, "pools": pools});
+        }
         if target.drive != Drive::Machines {
             envelope.target["drive"] = json!(target.drive);
         }
         // The id of the creation stands for that of any update: it is the same for all of them.
         let scope = Scope { target, update: UpdateId::new(&target.cluster.uid, 0) };
-        let ends = Ends { from, to: target.end() };
+        let ends = Ends { from, to: target.end(), exact: target.fields.is_some() };
         envelope.add_packages(target);
         match target.drive {
             Drive::Machines => {
@@ -84,6 +94,7 @@ impl Envelope {
                 envelope.add_machines(&scope, &ends);
                 envelope.add_pools(&scope, &ends);
             }
+            Drive::KubeadmControlPlane if target.fields.is_some() => envelope.add_classic(target, &ends),
             Drive::KubeadmControlPlane => {
                 envelope.add_kubeadm_control_plane(&scope, &ends);
                 envelope.add_pools(&scope, &ends);
@@ -95,7 +106,18 @@ impl Envelope {
 
     /// What the envelope is named by: `sha256:…`.
     pub fn digest(&self) -> String {
-        digest::of(&json!(self))
+        // Every look at a cluster that is updated asks for it, so that nothing large is copied.
+        // What bounds the writes is among the objects.
+        let Self { release_digest, target, objects, replaced, allowed, bounds: _ } = self;
+        let (release_digest, replaced, allowed) = (json!(release_digest), json!(replaced), json!(allowed));
+        let fields = [
+            ("release_digest", Field::Value(&release_digest)),
+            ("target", Field::Value(target)),
+            ("objects", Field::Object(objects)),
+            ("replaced", Field::Value(&replaced)),
+            ("allowed", Field::Value(&allowed)),
+        ];
+        digest::of_fields(&fields.into())
     }
 
     /// Whether machines of the control plane may be replaced.
@@ -109,7 +131,8 @@ impl Envelope {
             let (verb, role) = (step.action.verb().to_owned(), step.role.clone());
             self.allowed.contains(&Allowed { verb, kind: kind.to_owned(), role })
         };
-        allowed(step.action.kind()) || allowed(ANY_KIND)
+        let is_within = |bounds: &Bounds| written(step).is_none_or(|object| bounds.hold(object));
+        (allowed(step.action.kind()) || allowed(ANY_KIND)) && self.bounds.get(&step.role).is_none_or(is_within)
     }
 
     fn allow(&mut self, verb: &str, kind: &str, role: &str) {
@@ -129,6 +152,34 @@ impl Envelope {
             labels.remove(label::UPDATE_ID.name);
         }
         self.objects.insert(role.to_owned(), object);
+    }
+
+    /// Objects of the cluster's owner: only what the release sets is written, and references to new templates.
+    fn add_classic(&mut self, target: &Target, ends: &Ends<'_>) {
+        let mut bound = |role: String, (verb, kind): (&str, &str)| {
+            self.allow(verb, kind, &role);
+            let bounds = Bounds::of(target, verb, kind);
+            self.objects.insert(role.clone(), json!(bounds));
+            self.bounds.insert(role, bounds);
+        };
+        bound(role::KUBEADM_CONTROL_PLANE.to_owned(), ("apply", "KubeadmControlPlane"));
+        if ends.replace_control_plane() {
+            bound(role::CONTROL_PLANE_TEMPLATE.to_owned(), ("create", "WCPMachineTemplate"));
+        }
+        for pool in &target.pools {
+            let row = role::pool(&pool.name);
+            bound(format!("{row}/MachineDeployment"), ("apply", "MachineDeployment"));
+            if ends.replace_pool(pool) {
+                for kind in ["WCPMachineTemplate", "KubeadmConfigTemplate"] {
+                    bound(format!("{row}/{kind}"), ("create", kind));
+                }
+            }
+        }
+        if ends.replace_control_plane() {
+            self.replaced.insert(role::CONTROL_PLANE.to_owned());
+        }
+        let replaced = target.pools.iter().filter(|pool| ends.replace_pool(pool));
+        self.replaced.extend(replaced.map(|pool| role::pool(&pool.name)));
     }
 
     fn add_packages(&mut self, target: &Target) {
@@ -229,14 +280,80 @@ impl Envelope {
     }
 }
 
+/// What may be in what is written of an object that is its owner's.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Bounds {
+    kind: String,
+    /// What the release says about such objects.
+    fields: KindDefaults,
+    /// Where it may refer to new templates.
+    references: Vec<FieldPath>,
+    /// A whole object, in which there is what its owner has put into the one before it.
+    #[serde(skip)]
+    whole: bool,
+}
+
+impl Bounds {
+    fn of(target: &Target, verb: &str, kind: &str) -> Self {
+        let references = classic::references(&kind.to_ascii_lowercase()).iter();
+        Self {
+            kind: kind.to_owned(),
+            fields: target.release.defaults_of(kind).cloned().unwrap_or_default(),
+            references: references.map(|(_, path)| FieldPath::of(path)).collect(),
+            whole: verb == "create",
+        }
+    }
+
+    /// Whether an object has what the release owns, and, unless it is a whole one, nothing that the release does not speak of.
+    fn hold(&self, object: &Value) -> bool {
+        let mut fields = self.fields.fields.iter();
+        let has_its_own =
+            fields.all(|(path, field)| field.owner != FieldOwner::Release || path.get(object) == Some(&field.value));
+        let mut leaves = Vec::new();
+        leaves_of(&object["spec"], &mut vec!["spec".to_owned()], &mut leaves);
+        let known = |leaf: &FieldPath| {
+            let mut known = self.fields.fields.keys().chain(&self.references);
+            known.any(|path| path.contains(leaf))
+        };
+        has_its_own && (self.whole || leaves.iter().all(known))
+    }
+}
+
+/// The fields at the ends of a tree. A list is one.
+fn leaves_of(value: &Value, path: &mut Vec<String>, leaves: &mut Vec<FieldPath>) {
+    match value {
+        Value::Object(fields) if !fields.is_empty() => {
+            for (name, value) in fields {
+                path.push(name.clone());
+                leaves_of(value, path, leaves);
+                path.pop();
+            }
+        }
+        Value::Null => {}
+        _ => leaves.push(FieldPath::of(&path.iter().map(String::as_str).collect::<Vec<_>>())),
+    }
+}
+
+fn written(step: &Step) -> Option<&Value> {
+    match &step.action {
+        Action::Create { object } | Action::Apply { object, .. } => Some(object),
+        Action::CreateSecret { .. } | Action::Delete { .. } => None,
+    }
+}
+
 /// Both ends of an update.
 struct Ends<'e> {
     from: Option<&'e UpdateEnd>,
     to: UpdateEnd,
+    /// What is replaced is on record when it begins, and nothing else is.
+    exact: bool,
 }
 
 impl Ends<'_> {
     fn is_other(&self, from: &Machines, to: &Machines) -> bool {
+        if self.exact {
+            return false;
+        }
         let other_release = self.from.is_some_and(|from| from.distribution != self.to.distribution);
         other_release || from.class != to.class || from.storage_class != to.storage_class
     }
@@ -250,7 +367,10 @@ impl Ends<'_> {
 
     /// Whether a pool gets other machines, or its first.
     fn replace_pool(&self, pool: &PoolTarget) -> bool {
-        let Some(from) = self.from else { return true };
+        let Some(from) = self.from else { return !self.exact };
+        if self.exact {
+            return from.outdated.contains(&role::pool(&pool.name));
+        }
         let same = |end: &&PoolEnd| end.name == pool.name.as_str();
         let found = |end: &UpdateEnd| match end.pools.iter().find(same) {
             Some(pool) => Some(pool.machines.clone()),

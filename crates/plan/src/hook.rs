@@ -11,7 +11,7 @@ use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::version::{KubernetesVersion, MinorVersion};
 use windlass_api::{annotation, label};
 
-use crate::bootstrap::FINALIZER;
+use crate::bootstrap::is_kept;
 
 /// How soon we want to be asked again while packages are brought in. Cluster API asks no sooner, whatever happens meanwhile: a
 /// long time would be lost when they are ready.
@@ -70,8 +70,7 @@ fn packages_first(release: &str, bootstrap: Option<&ClusterBootstrap>) -> Option
 
 /// What keeps machines until the packages that need them have gone.
 fn packages_go_first(cluster: &Cluster) -> Option<String> {
-    let held = cluster.metadata.finalizers.iter().flatten().any(|finalizer| finalizer == FINALIZER);
-    held.then(|| "packages that were added to the cluster go first".to_owned())
+    is_kept(cluster).then(|| "packages that were added to the cluster go first".to_owned())
 }
 
 /// Through which versions a control plane goes: the newest that is offered of each minor on the way, and the one that is asked for.

@@ -58,6 +58,9 @@ pub struct Inventory {
     /// The templates that earlier updates have made for its pools, and that nobody refers to any more. They are looked for only
     /// when no update is under way and all pools are at rest.
     pub earlier_templates: Vec<EarlierTemplate>,
+    /// The release that the cluster was last brought to, where it says so itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployed: Option<KubernetesVersion>,
 }
 
 /// What people have ordered about the latest update.
@@ -224,6 +227,9 @@ pub struct KubeadmControlPlane {
     pub unwell: Option<String>,
     /// Whether it brings `kube-proxy` and `CoreDNS` itself: it has no annotation that says to skip them.
     pub owns_addons: bool,
+    /// The object as it was read, with who owns which field. Only where a release sets fields of it.
+    #[serde(skip_serializing_if = "serde_json::Value::is_null")]
+    pub live: serde_json::Value,
 }
 
 /// A managed topology: Cluster API derives everything from `Cluster.spec.topology`.

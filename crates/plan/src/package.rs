@@ -71,7 +71,8 @@ pub(crate) fn managed<'a>(
 
 /// Whether an object is one of those that the target has.
 pub(crate) fn is_wanted(target: &Target, live: &Value) -> bool {
-    target.release.addons.values().flat_map(|addon| &addon.objects).any(|desired| is_same(desired, live))
+    let live = Identity::of(live);
+    target.release.addons.values().flat_map(|addon| &addon.objects).any(|desired| live.is_of(desired))
 }
 
 /// Whether the target's version of Kubernetes has the kind of an object. Of those that were dropped, this is the only one that
@@ -117,15 +118,35 @@ fn state(
 
 /// The live object of a package with this kind, namespace and name.
 pub(crate) fn find<'a>(workload: &Reachable<'a>, addon: &AddonName, desired: &Value) -> Option<&'a AddonObject> {
-    workload.addons.get(addon)?.iter().find(|found| is_same(desired, &found.live))
+    let desired = Identity::of(desired);
+    workload.addons.get(addon)?.iter().find(|found| desired.is_of(&found.live))
 }
 
 /// Whether two objects are of the same kind, namespace and name.
 pub(crate) fn is_same(desired: &Value, live: &Value) -> bool {
-    // Asked for every pair of objects: a JSON pointer would be taken apart each time.
-    let (wanted, found) = (desired.get("metadata"), live.get("metadata"));
-    let same = |field: &str| wanted.and_then(|of| of.get(field)) == found.and_then(|of| of.get(field));
-    same("name") && desired.get("kind") == live.get("kind") && same("namespace")
+    Identity::of(desired).is_of(live)
+}
+
+/// What tells an object from others. Asked for every pair of objects, so that of one of them it is looked up once.
+struct Identity<'v> {
+    name: Option<&'v Value>,
+    kind: Option<&'v Value>,
+    namespace: Option<&'v Value>,
+}
+
+impl<'v> Identity<'v> {
+    fn of(object: &'v Value) -> Self {
+        let metadata = object.get("metadata");
+        let field = |name: &str| metadata.and_then(|metadata| metadata.get(name));
+        Self { name: field("name"), kind: object.get("kind"), namespace: field("namespace") }
+    }
+
+    /// Whether another object has it. Names are most often different.
+    fn is_of(&self, object: &Value) -> bool {
+        let metadata = object.get("metadata");
+        let field = |name: &str| metadata.and_then(|metadata| metadata.get(name));
+        field("name") == self.name && object.get("kind") == self.kind && field("namespace") == self.namespace
+    }
 }
 
 /// `Kind/name` of an object.

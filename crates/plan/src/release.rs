@@ -33,6 +33,7 @@ use windlass_api::version::KubernetesVersion;
 
 use crate::digest;
 
+pub(crate) use config_maps::VERSION_FIELDS;
 pub use defaults::{FieldDefault, FieldOwner, KindDefaults};
 pub use error::{Cause, ReleaseError};
 pub use field::{FieldPath, FieldPathError};

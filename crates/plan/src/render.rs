@@ -3,6 +3,7 @@
 //! Everything is built fresh from the target and the id of the update: nothing that was read is ever written back, so fields
 //! of others stay theirs. Names are functions of the same two, so a write whose outcome is unknown can be repeated.
 
+pub mod classic;
 pub mod cluster;
 mod cover;
 mod defaults;
@@ -29,6 +30,9 @@ pub use cover::{covers, differences};
 pub use defaults::Defaults;
 
 use crate::target::{MachinesTarget, Target};
+
+/// The name under which all that is rendered here is applied.
+pub const FIELD_MANAGER: &str = "windlass";
 
 /// What objects are rendered for.
 #[derive(Debug, Clone, Copy)]

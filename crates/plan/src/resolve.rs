@@ -16,6 +16,7 @@
 //! | [`shown`] | what is to be written on releases and images so that they show it |
 //! | [`copy`] | how is a release kept with the cluster that has it |
 //! | [`hold`] | is a cluster held until the packages of its release are in |
+//! | [`labelled`] | which release does the label of a classic cluster name, and may the cluster go there |
 //! | [`admit`] | what becomes of a cluster that somebody writes |
 
 pub mod admit;
@@ -26,6 +27,7 @@ pub mod copy;
 mod hint;
 pub mod hold;
 pub mod hops;
+pub mod labelled;
 pub mod query;
 mod refusal;
 pub mod selector;

@@ -3,6 +3,7 @@
 //! There are three ways to ask, one for each drive: a `TanzuKubernetesCluster`, the objects of a cluster whose control plane
 //! Cluster API rolls, and a topology. A refusal names the field.
 
+pub(crate) mod classic;
 mod cni;
 mod kubeadm_control_plane;
 mod topology;
@@ -21,6 +22,7 @@ use crate::release::{Original, Release};
 use crate::render::Defaults;
 use crate::resolve::hops;
 
+pub use classic::{ClassicParts, ClassicPool, Fields, ObjectFields, PoolFields};
 pub use kubeadm_control_plane::{KubeadmParts, PoolParts};
 pub use topology::{TopologyTarget, TopologyVariable};
 
@@ -45,6 +47,9 @@ pub struct Target {
     /// What the class of the cluster can be told, where it is of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyTarget>,
+    /// What the release sets on the objects of the cluster, where these are its owner's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fields: Option<Fields>,
 }
 
 /// Who rolls the machines of a cluster. The gates are the same for all three.
@@ -176,6 +181,16 @@ pub enum TargetError {
         /// How many it has.
         count: usize,
     },
+    /// The release does not say all that is needed to make machines of it.
+    #[error("release {release} is not complete: no ConfigMap {map} says {field}; whoever publishes it has to add that")]
+    Incomplete {
+        /// The release.
+        release: String,
+        /// The ConfigMap.
+        map: String,
+        /// The field.
+        field: &'static str,
+    },
     /// A field is no range of addresses.
     #[error("{field}: {text:?} is no range of addresses such as {PODS}")]
     Cidr {
@@ -247,8 +262,9 @@ impl Target {
         let network = NetworkTarget::new("spec.settings.network", network)?;
         one_image("spec.distribution", &release)?;
         let drive = Drive::Machines;
-        let (pools, defaults, topology) = (vec![pool], Defaults::default(), None);
-        Ok(Self { cluster, drive, release, control_plane, pools, network, defaults, topology })
+        let (pools, defaults) = (vec![pool], Defaults::default());
+        let (topology, fields) = (None, None);
+        Ok(Self { cluster, drive, release, control_plane, pools, network, defaults, topology, fields })
     }
 
     /// The same cluster on the way to the end of an update that was begun, whatever its owner asks for by now.

@@ -5,6 +5,7 @@
 
 pub(crate) mod access;
 mod program;
+pub mod replicas;
 mod voice;
 mod webhook;
 
@@ -15,8 +16,8 @@ use std::time::Duration;
 use futures::FutureExt;
 use kube::Client;
 use windlass_controller::access::{Access, KeyMaker, Workloads};
+use windlass_controller::controllers::{self, Kinds};
 use windlass_controller::metrics::Metrics;
-use windlass_controller::{bootstrap, hooks, propagation, reconcile, releases};
 use windlass_plan::gate::Gates;
 use windlass_plan::render::Defaults;
 use windlass_plan::resolve::hold::HoldBy;
@@ -27,7 +28,7 @@ use windlass_sim::fault::{Faulty, Split};
 use windlass_sim::world::World;
 
 use crate::crash::{Crashes, Process};
-use crate::seam::{Aged, Memory, Old, Seam};
+use crate::seam::{Aged, Memory, Old, Seam, Through};
 use crate::stand_in::{CountedKeys, NoDoors, StandInKeys};
 use crate::traffic::{Place, Traffic};
 
@@ -44,6 +45,8 @@ pub struct Settings {
     /// How the machines of clusters of a class are kept back until packages are in. Nothing where such clusters are not looked
     /// after at all: a rehearsal of any other cluster has nothing to do with their controllers, and is not to wait for them.
     pub classes: Option<HoldBy>,
+    /// Whether classic clusters are looked after, whose release is a label.
+    pub labels: bool,
     /// Where the APIs of workload clusters can be reached.
     pub doors: Arc<dyn Doors>,
     /// Makes certificates and keys of new clusters.
@@ -63,6 +66,7 @@ impl Settings {
             gates: Gates::all(),
             defaults: Defaults::default(),
             classes: None,
+            labels: false,
             doors: Arc::new(NoDoors),
             keys: Arc::new(StandInKeys::new(world.settings().seed)),
             crashes: Crashes::none().or_of(&world.settings().faults),
@@ -78,8 +82,12 @@ pub struct Assembly {
     world: World,
     settings: Settings,
     traffic: Traffic,
+    /// The part of it that answers to reviews and questions took.
+    answers: Traffic,
     metrics: Option<Arc<Metrics>>,
     keys: Arc<CountedKeys>,
+    /// The management API, where it is not the World's own.
+    management: Option<Client>,
     /// What is remembered where something is as it would have been once.
     memory: Memory,
 }
@@ -90,10 +98,11 @@ impl Assembly {
         settings.crashes.timed_by(&world.settings().clock);
         let keys = Arc::new(CountedKeys::new(Arc::clone(&settings.keys)));
         let (traffic, memory) = (Traffic::default(), Memory::default());
-        let assembly = Self { world, settings, traffic, metrics: None, keys, memory };
-        let process = Crashes::none().process(Caller::Controllers);
+        let answers = Traffic::default();
+        let assembly = Self { world, settings, traffic, answers, metrics: None, keys, management: None, memory };
         let faults = assembly.world.faults().clone();
-        webhook::add(assembly.world.management(), assembly.settings.classes, &assembly.client(&process), &faults);
+        let Settings { classes, labels, .. } = assembly.settings;
+        webhook::add(assembly.world.management(), (classes, labels), &assembly.answering(), &faults);
         assembly
     }
 
@@ -101,6 +110,13 @@ impl Assembly {
     #[must_use]
     pub fn counted_by(self, metrics: Arc<Metrics>) -> Self {
         Self { metrics: Some(metrics), ..self }
+    }
+
+    /// The same with another management API: controllers, upgraders and the simulators of machines and of Cluster API are its
+    /// clients. Workload clusters are the World's own. Its admission is for whoever has that API to see to.
+    #[must_use]
+    pub fn on(self, management: Client) -> Self {
+        Self { management: Some(management), ..self }
     }
 
     /// The World.
@@ -111,6 +127,11 @@ impl Assembly {
     /// What the controllers, the upgrader and the simulators asked so far.
     pub fn traffic(&self) -> &Traffic {
         &self.traffic
+    }
+
+    /// The part of it that answers to reviews of admission and to questions of Cluster API took.
+    pub fn answers(&self) -> &Traffic {
+        &self.answers
     }
 
     /// How many certificates and keys were made so far.
@@ -197,26 +218,8 @@ impl Assembly {
 
     /// All controllers of one process.
     async fn run_process(&self, process: &Process, stop: impl Future<Output = ()> + Clone) {
-        let access = self.access(process);
-        // Nothing would hold machines until Cluster API is told to ask us, so that nothing else is begun before it is.
-        while self.settings.classes == Some(HoldBy::Hooks)
-            && let Err(error) = hooks::register(&access.client).await
-        {
-            tracing::warn!(%error, "Cluster API was not told to ask us; it is tried again");
-            tokio::select! {
-                biased;
-                () = stop.clone() => return,
-                () = tokio::time::sleep(RESTART) => {}
-            }
-        }
-        if self.settings.classes.is_none() {
-            return reconcile::run(access, stop).await;
-        }
-        // Boxed, so that a run without them is not the larger for it.
-        let of_classes = Box::pin(releases::run(access.clone(), stop.clone()));
-        let of_packages = Box::pin(bootstrap::run(access.clone(), stop.clone()));
-        let of_copies = Box::pin(propagation::run(access.clone(), stop.clone()));
-        tokio::join!(reconcile::run(access, stop), of_classes, of_packages, of_copies);
+        let Settings { classes, labels, .. } = self.settings;
+        controllers::run(self.access(process), Kinds { classes, labels }, stop).await;
     }
 
     /// Says in the timeline that a process has crashed.
@@ -243,6 +246,10 @@ impl Assembly {
 
     /// A client of the management API for a process.
     fn client(&self, process: &Process) -> Client {
+        if let Some(client) = &self.management {
+            let through = Seam::new(Through(client.clone()), Place::Management, process.clone(), self.traffic.clone());
+            return Client::new(through, "default");
+        }
         let server = self.world.management().clone();
         let through = Seam::new(server, Place::Management, process.clone(), self.traffic.clone());
         let (faults, caller) = (self.world.faults(), process.caller());
@@ -252,6 +259,13 @@ impl Assembly {
             Client::new(Faulty::new(through, faults.clone(), caller, Place::Management, "management"), "default")
         };
         self.aged(client, caller, Place::Management)
+    }
+
+    /// A client of the management API for whoever answers reviews and questions.
+    fn answering(&self) -> Client {
+        let process = Crashes::none().process(Caller::Controllers);
+        let through = Through(self.client(&process));
+        Client::new(Seam::new(through, Place::Management, process, self.answers.clone()), "default")
     }
 
     /// A client of Windlass as it would have been once, where that is asked for.

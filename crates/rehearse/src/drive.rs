@@ -1,8 +1,9 @@
-//! The two sorts of clusters that can be changed here: how each is asked, and what runs for it.
+//! The three sorts of clusters that can be changed here: how each is asked, and what runs for it.
 //!
 //! What differs between them is decided here, in [`settle`](crate::settle) (how a cluster says how far it is) and in `ask` (what is
-//! written to ask it for something). All else is the same for both.
+//! written to ask it for something). All else is the same for all of them.
 
+use kube::api::DynamicObject;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
@@ -18,22 +19,33 @@ pub enum Drive {
     Machines,
     /// A Cluster of a class: Windlass brings its packages, and holds its machines in this way until they are in.
     Topology(HoldBy),
+    /// A classic cluster, whose release is a label: Windlass brings its objects to that, and Cluster API rolls its machines.
+    Label,
 }
 
 impl Drive {
     /// That of a cluster in a World; one that is not there is taken for a `TanzuKubernetesCluster`.
     pub fn of(world: &World, cluster: &NamespacedName, hold_by: HoldBy) -> Self {
-        let found: Option<Cluster> = settle::read(world, cluster.namespace.as_str(), cluster.name.as_str());
-        match found.and_then(|cluster| cluster.spec.topology) {
-            Some(_) => Self::Topology(hold_by),
+        let (namespace, name) = (cluster.namespace.as_str(), cluster.name.as_str());
+        if settle::read::<TanzuKubernetesCluster>(world, namespace, name).is_some() {
+            return Self::Machines;
+        }
+        match settle::read::<Cluster>(world, namespace, name).map(|cluster| cluster.spec.topology) {
+            Some(Some(_)) => Self::Topology(hold_by),
+            Some(None) => Self::Label,
             None => Self::Machines,
         }
+    }
+
+    /// Whether classic clusters are looked after.
+    pub fn is_label(self) -> bool {
+        self == Self::Label
     }
 
     /// How clusters of a class are held, where they are looked after.
     pub fn classes(self) -> Option<HoldBy> {
         match self {
-            Self::Machines => None,
+            Self::Machines | Self::Label => None,
             Self::Topology(hold_by) => Some(hold_by),
         }
     }
@@ -42,7 +54,7 @@ impl Drive {
     pub fn kind(self) -> (&'static str, &'static str) {
         match self {
             Self::Machines => ("run.tanzu.vmware.com/v1alpha1", "TanzuKubernetesCluster"),
-            Self::Topology(_) => ("cluster.x-k8s.io/v1beta2", "Cluster"),
+            Self::Topology(_) | Self::Label => ("cluster.x-k8s.io/v1beta2", "Cluster"),
         }
     }
 }
@@ -54,6 +66,8 @@ pub enum Manifest {
     Machines(Box<TanzuKubernetesCluster>),
     /// A Cluster of a class.
     Topology(Box<Cluster>),
+    /// The objects of a classic cluster.
+    Label(Vec<DynamicObject>),
 }
 
 impl From<&TanzuKubernetesCluster> for Manifest {
@@ -74,6 +88,7 @@ impl Manifest {
         match self {
             Self::Machines(_) => Drive::Machines,
             Self::Topology(_) => Drive::Topology(hold_by),
+            Self::Label(_) => Drive::Label,
         }
     }
 }

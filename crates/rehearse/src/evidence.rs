@@ -7,6 +7,7 @@ mod address;
 mod certificate;
 mod class;
 mod extension;
+mod label;
 mod lists;
 mod management;
 mod object;
@@ -31,7 +32,9 @@ pub fn evidence(snapshot: &Snapshot, cluster: &NamespacedName, wish: &Wish) -> E
     let workload = Lists::workload(snapshot, cluster);
     let own = own_object(&management, cluster);
     let of_class = own.filter(|own| is_of_class(own));
-    let releases = match of_class {
+    let by_label = own.filter(|own| label::is_one(own));
+    let releases = match of_class.or(by_label) {
+        Some(own) if by_label.is_some() => label::read(&management, own, wish),
         Some(own) => class::read(&management, own, wish),
         None => release::read(&management, own, wish),
     };
@@ -63,7 +66,8 @@ fn own_object<'s>(management: &Lists<'s>, cluster: &NamespacedName) -> Option<&'
     let is_it = |object: &&Value| {
         namespace_of(object) == cluster.namespace.as_str() && name_of(object) == cluster.name.as_str()
     };
-    let of_class = || management.of("Cluster").filter(|cluster| is_of_class(cluster)).find(is_it);
+    let ours = |cluster: &&Value| is_of_class(cluster) || label::is_one(cluster);
+    let of_class = || management.of("Cluster").filter(ours).find(is_it);
     management.of("TanzuKubernetesCluster").find(is_it).or_else(of_class)
 }
 

@@ -2,6 +2,7 @@
 
 mod topology;
 
+use windlass_controller::classic::preview as classic;
 use windlass_controller::reconcile::preview::{Preview, PreviewError, preview as look};
 use windlass_plan::gate::Gates;
 use windlass_runtime::virtual_time::run_virtual;
@@ -39,6 +40,24 @@ pub enum Error {
     /// The controllers could not tell.
     #[error("ask the controllers what they would do")]
     Preview(#[source] Box<PreviewError>),
+    /// The same, of a classic cluster.
+    #[error("ask the controllers what they would do")]
+    ByLabel(#[source] Box<classic::PreviewError>),
+}
+
+/// A classic cluster. What becomes of one that is deleted is Cluster API's alone.
+async fn by_label(assembly: &Assembly, request: &Request) -> Result<Foreseen, Error> {
+    if request.ask == Wish::Delete {
+        let why = "Cluster API alone deletes a cluster whose release is a label".to_owned();
+        return Ok(Foreseen::Refused { why });
+    }
+    let asked = ask(assembly.world(), &request.cluster, Drive::Label, &Ask::Change(&request.ask)).await?;
+    if let Answer::Refused { why } = asked {
+        return Ok(Foreseen::Refused { why });
+    }
+    let seen = classic::preview(assembly.controllers(), &request.cluster).await;
+    let seen = seen.map_err(|error| Error::ByLabel(Box::new(error)))?;
+    Ok(Foreseen::Planned(Box::new(seen)))
 }
 
 /// Asks for something in a fork of a World, and the controllers what they would do then. Of the request, cluster, wish, seed,
@@ -49,10 +68,13 @@ pub fn preview(start: &World, request: &Request) -> Result<Foreseen, Error> {
         let world = start.fork(settings);
         let gates = Gates::without(&request.without_gates);
         let drive = Drive::of(&world, &request.cluster, request.hold_by);
-        let settings = Settings { gates, classes: drive.classes(), ..Settings::rehearsal(&world) };
+        let (classes, labels) = (drive.classes(), drive.is_label());
+        let settings = Settings { gates, classes, labels, ..Settings::rehearsal(&world) };
         let assembly = Assembly::new(world, settings);
-        if drive != Drive::Machines {
-            return topology::preview(&assembly, request, drive).await;
+        match drive {
+            Drive::Machines => {}
+            Drive::Topology(_) => return topology::preview(&assembly, request, drive).await,
+            Drive::Label => return by_label(&assembly, request).await,
         }
         // What is being deleted is not planned for any more: what there is to delete is seen before.
         let deletes = request.ask == Wish::Delete;

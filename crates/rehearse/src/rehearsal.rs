@@ -15,7 +15,7 @@ use std::time::Duration;
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::time::Instant;
-use windlass_api::kind::cluster_update::{StageRecord, WaitingFor};
+use windlass_api::kind::cluster_update::{ClusterUpdate, StageRecord, WaitingFor};
 use windlass_api::name::NamespacedName;
 use windlass_plan::gate::{Gate, Gates};
 use windlass_plan::resolve::hold::HoldBy;
@@ -52,7 +52,6 @@ pub struct Request {
     /// What decides everything random.
     pub seed: Seed,
     /// What time it is when the rehearsal begins.
-    #[schemars(with = "String")]
     pub at: Timestamp,
     /// How the machines of a cluster of a class are held until its packages are in.
     pub hold_by: HoldBy,
@@ -337,7 +336,8 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
     let gates = Gates::without(&request.without_gates);
     let crashes = crashes.or_of(&world.settings().faults);
     let drive = ask.drive(&world, request);
-    let settings = Settings { gates, crashes, classes: drive.classes(), ..Settings::rehearsal(&world) };
+    let (classes, labels) = (drive.classes(), drive.is_label());
+    let settings = Settings { gates, classes, labels, crashes, ..Settings::rehearsal(&world) };
     let before = world.recorder().writes();
     let assembly = Assembly::new(world, settings);
     let Settled { verdict, at, waited } = tokio::select! {
@@ -359,7 +359,8 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
         began: request.at,
         took: request.at.duration_until(at),
         stages: match drive {
-            Drive::Machines => stages(&world, request),
+            Drive::Machines => stages(settle::update(&world, &request.cluster), request),
+            Drive::Label => stages(settle::update_by_label(&world, &request.cluster), request),
             Drive::Topology(_) => stage::of_class(&world, request, &timeline.events),
         },
         waited,
@@ -373,8 +374,8 @@ async fn run(world: World, request: &Request, ask: Ask<'_>, crashes: Crashes) ->
 }
 
 /// The stages of the last update. What had ended before is no part of the rehearsal.
-fn stages(world: &World, request: &Request) -> Vec<StageRecord> {
-    let update = settle::update(world, &request.cluster).and_then(|update| update.status).unwrap_or_default();
+fn stages(update: Option<ClusterUpdate>, request: &Request) -> Vec<StageRecord> {
+    let update = update.and_then(|update| update.status).unwrap_or_default();
     let ended = |stage: &StageRecord| {
         let finished = stage.finished_at.as_ref().and_then(|finished| finished.parse::<Timestamp>().ok());
         finished.is_some_and(|finished| finished < request.at)

@@ -2,6 +2,7 @@
 //!
 //! The World is read past its APIs: whoever watches must not be part of the traffic.
 
+mod label;
 mod machines;
 mod topology;
 
@@ -53,6 +54,7 @@ pub(crate) async fn settle(world: &World, cluster: &NamespacedName, drive: Drive
     let watched = match drive {
         Drive::Machines => [resource::<TanzuKubernetesCluster>(), resource::<ClusterUpdate>()],
         Drive::Topology(_) => [resource::<Cluster>(), resource::<ClusterBootstrap>()],
+        Drive::Label => [resource::<Cluster>(), resource::<ClusterUpdate>()],
     };
     let store = world.management().store();
     let mut ended: Option<(Verdict, Timestamp)> = None;
@@ -83,7 +85,7 @@ pub(crate) async fn settle(world: &World, cluster: &NamespacedName, drive: Drive
             }
         }
         let is_quiet = || match drive {
-            Drive::Machines => world.recorder().writes() == writes,
+            Drive::Machines | Drive::Label => world.recorder().writes() == writes,
             // Packages are looked at again every ten minutes, each at its time, and that is written down.
             Drive::Topology(_) => since_last_event(world) >= QUIET,
         };
@@ -133,6 +135,7 @@ fn look(world: &World, cluster: &NamespacedName, drive: Drive) -> Look {
     match drive {
         Drive::Machines => machines::look(world, cluster),
         Drive::Topology(_) => topology::look(world, cluster),
+        Drive::Label => label::look(world, cluster),
     }
 }
 
@@ -162,6 +165,12 @@ pub fn cluster(world: &World, name: &NamespacedName) -> Option<TanzuKubernetesCl
 /// The update of a cluster that is running, or ran last.
 pub fn update(world: &World, name: &NamespacedName) -> Option<ClusterUpdate> {
     update_of(world, name, &cluster(world, name)?)
+}
+
+/// The latest update of a classic cluster.
+pub(crate) fn update_by_label(world: &World, name: &NamespacedName) -> Option<ClusterUpdate> {
+    let updates = all::<ClusterUpdate>(world, name.namespace.as_str()).into_iter();
+    updates.filter(|update| update.spec.cluster == name.name.as_str()).max_by_key(|update| update.spec.ordinal)
 }
 
 fn update_of(world: &World, name: &NamespacedName, cluster: &TanzuKubernetesCluster) -> Option<ClusterUpdate> {

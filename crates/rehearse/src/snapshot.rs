@@ -18,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use windlass_api::name::NamespacedName;
 use windlass_api::version::KubernetesVersion;
+use windlass_controller::hooks;
+use windlass_plan::resolve::hold::HoldBy;
 use windlass_sim::workload::Alarm;
 
 pub use diff::{Change, Changed, Field, SnapshotDiff};
@@ -105,6 +107,13 @@ pub(crate) struct CertificateDates {
 }
 
 impl Snapshot {
+    /// How clusters of a class are held there until their packages are in: where Cluster API is told to ask us, by hooks.
+    pub fn hold_by(&self) -> HoldBy {
+        let is_ours =
+            |object: &&Value| object["kind"] == "ExtensionConfig" && object["metadata"]["name"] == hooks::CONFIG;
+        if self.management.iter().any(|object| is_ours(&object)) { HoldBy::Hooks } else { HoldBy::Pause }
+    }
+
     /// The objects that are only kept, with the cluster that they are of where it is no management cluster: a World has none
     /// of them. Webhooks and API services of others are among them: they are data to judge by, and are never called.
     pub fn only_data(&self) -> impl Iterator<Item = (Option<&NamespacedName>, &Value)> {

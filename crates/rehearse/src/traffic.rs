@@ -1,6 +1,6 @@
 //! Who asks what of the API servers, as counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -18,18 +18,37 @@ pub struct Requests {
     pub writes: u64,
 }
 
+/// A right that a request takes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Need {
+    /// `get`, `list`, `watch`, `create`, …
+    pub verb: &'static str,
+    /// `cluster.x-k8s.io`; nothing for what is Kubernetes' own.
+    pub group: String,
+    /// `machines/status`.
+    pub resource: String,
+    /// The namespace; nothing where the request names none.
+    pub namespace: String,
+}
+
 /// Counts requests. A handle: clones count together.
 #[derive(Clone, Default)]
 pub struct Traffic(Arc<Mutex<Counts>>);
 
-/// By caller, place, verb and resource.
-type Counts = BTreeMap<(Caller, Place, &'static str, String), Requests>;
+/// By caller, place and right.
+type Counts = BTreeMap<(Caller, Place, Need), Requests>;
 
 impl Traffic {
     /// Counts a request.
     pub fn count(&self, caller: Caller, asked: &Asked) {
         let mut counts = self.lock();
-        let requests = counts.entry((caller, asked.place, asked.verb, asked.resource.clone())).or_default();
+        let need = Need {
+            verb: asked.verb,
+            group: asked.group.clone(),
+            resource: asked.resource.clone(),
+            namespace: asked.namespace.clone(),
+        };
+        let requests = counts.entry((caller, asked.place, need)).or_default();
         requests.all += 1;
         requests.writes += u64::from(asked.writes);
     }
@@ -45,13 +64,27 @@ impl Traffic {
         by_caller
     }
 
+    /// The rights that a caller needed so far, for more than a part of it needed them. What is not a resource takes none that
+    /// anybody has to be given.
+    pub fn needs(&self, caller: Caller, place: Place, part: Option<&Self>) -> BTreeSet<Need> {
+        let of_part = part.map(|part| part.lock().clone()).unwrap_or_default();
+        let counts = self.lock();
+        let of_caller = counts.iter().filter(|((who, at, _), _)| (*who, *at) == (caller, place));
+        let beyond = of_caller.filter(|(key, requests)| of_part.get(*key).is_none_or(|part| part.all < requests.all));
+        let needs = beyond.map(|((.., need), _)| need).filter(|need| !need.resource.starts_with('/'));
+        needs.cloned().collect()
+    }
+
     /// A line for each caller, place, verb and resource, the most asked first.
     pub fn text(&self) -> String {
-        let counts = self.lock();
-        let mut lines: Vec<_> = counts.iter().collect();
-        lines.sort_by_key(|(_, requests)| std::cmp::Reverse(requests.all));
-        let line = |((caller, place, verb, resource), requests): (&(Caller, Place, &str, String), &Requests)| {
-            format!("{:>6}  {caller:<12} {place:<10} {verb:<7} {resource}\n", requests.all)
+        let mut sums: BTreeMap<(Caller, Place, &str, String), u64> = BTreeMap::new();
+        for ((caller, place, need), requests) in &*self.lock() {
+            *sums.entry((*caller, *place, need.verb, need.resource.clone())).or_default() += requests.all;
+        }
+        let mut lines: Vec<_> = sums.into_iter().collect();
+        lines.sort_by_key(|(_, all)| std::cmp::Reverse(*all));
+        let line = |((caller, place, verb, resource), all): ((Caller, Place, &str, String), u64)| {
+            format!("{all:>6}  {caller:<12} {place:<10} {verb:<7} {resource}\n")
         };
         lines.into_iter().map(line).collect()
     }

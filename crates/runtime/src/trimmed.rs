@@ -14,6 +14,7 @@ use serde::de::{
     Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
+use serde_json::Value;
 
 /// An object without its managed fields.
 #[derive(Debug, Clone)]
@@ -56,6 +57,15 @@ impl<K: Resource> Resource for Trimmed<K> {
 
 /// What [`Api::list`] gives.
 pub async fn list<K>(api: &Api<K>, params: &ListParams) -> kube::Result<Vec<K>>
+where
+    K: Resource + Clone + DeserializeOwned,
+{
+    let request = Request::new(api.resource_url()).list(params).map_err(kube::Error::BuildRequest)?;
+    answered(api, request, "list").await
+}
+
+/// What [`Api::list`] gives, as it is on the wire: for whoever reads fields that are not known before.
+pub async fn list_values<K>(api: &Api<K>, params: &ListParams) -> kube::Result<Vec<Value>>
 where
     K: Resource + Clone + DeserializeOwned,
 {
@@ -245,7 +255,6 @@ mod tests {
     use k8s_openapi::api::core::v1::ConfigMap;
     use kube::api::DynamicObject;
     use serde::Serialize;
-    use serde_json::Value;
 
     use super::*;
 
@@ -267,6 +276,7 @@ mod tests {
     fn only_the_managed_fields_of_the_metadata_are_left_out() {
         check::<ConfigMap>(OBJECT);
         check::<DynamicObject>(OBJECT);
+        check::<Value>(OBJECT);
         check::<PartialObjectMeta<ConfigMap>>(OBJECT);
         let list = format!(r#"{{"apiVersion":"v1","kind":"ConfigMapList","metadata":{{}},"items":[{OBJECT}]}}"#);
         let list: ObjectList<Trimmed<ConfigMap>> = serde_json::from_str(&list).unwrap();

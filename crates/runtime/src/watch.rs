@@ -16,13 +16,15 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::core::DynamicResourceScope;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, Resource};
-use serde::de::{Deserialize, DeserializeOwned, DeserializeSeed, Deserializer};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer};
+use serde_json::Value;
 
 use crate::backoff::Backoff;
 use crate::cache::{Cache, Group, Listed};
 use crate::chance::Chance;
 use crate::key::Key;
-use lean::Lean;
+use crate::trimmed::Trimmed;
+use lean::Source;
 
 /// What can be watched: any Kubernetes kind, typed or dynamic.
 pub trait Object:
@@ -276,14 +278,26 @@ impl Unreadable {
 
 impl<'de, K: DeserializeOwned> Deserialize<'de> for Guarded<K> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let value = Lean::Object.deserialize(deserializer)?;
-        let text = |field: &str| value["metadata"][field].as_str().map(str::to_owned);
+        Ok(match Source::deserialize(deserializer)? {
+            // Nearly all that comes: no tree is made of it.
+            Source::Text(text) => match serde_json::from_str(&text) {
+                Ok(Trimmed(object)) => Self(Ok(object)),
+                Err(_) => Self::from_tree(lean::object(&text)),
+            },
+            Source::Tree(tree) => Self::from_tree(tree),
+        })
+    }
+}
+
+impl<K: DeserializeOwned> Guarded<K> {
+    fn from_tree(tree: Value) -> Self {
+        let text = |field: &str| tree["metadata"][field].as_str().map(str::to_owned);
         let (namespace, name, resource_version) = (text("namespace"), text("name"), text("resourceVersion"));
         // By value: whatever is in the tree is moved into the type and not copied.
-        Ok(Self(serde_json::from_value(value).map_err(|error| {
+        Self(serde_json::from_value(tree).map_err(|error| {
             let metadata = ObjectMeta { namespace, name, resource_version, ..ObjectMeta::default() };
             Unreadable { metadata, why: error.to_string() }
-        })))
+        }))
     }
 }
 

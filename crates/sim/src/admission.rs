@@ -106,6 +106,8 @@ fn put<K: Resource<DynamicType = ()>>(server: &ApiServer, name: &str, subresourc
         failure: FailurePolicy::Fail,
         reinvoke: false,
         side_effects: false,
+        equivalent: false,
+        conditions: None,
         handler: Arc::new(Judging { store, kind, group: group.to_owned(), judge }),
     });
 }

@@ -29,6 +29,7 @@ const STORAGE_CLASSES: &str = include_str!("../catalogue/storage-classes.yaml");
 const CLASSES: &str = include_str!("../catalogue/classes.yaml");
 const IMAGES: &str = include_str!("../catalogue/images.yaml");
 const RELEASES: &str = include_str!("../catalogue/releases.yaml");
+const RELEASE_CONFIG_MAPS: &str = include_str!("../catalogue/release-config-maps.yaml");
 const CLUSTER_CLASS: &str = include_str!("../catalogue/cluster-class.yaml");
 
 /// The objects of the releases that are objects of their own. They are read once: every World has them, and the registry of
@@ -48,6 +49,18 @@ pub(crate) async fn furnish_packages(client: &Client) -> Result<(), Error> {
 
 /// Puts everything into a management cluster that has nothing yet.
 pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
+    furnish_images(client).await?;
+    furnish_releases(client).await?;
+    furnish_class(client).await?;
+    for map in read::<ConfigMap>(RELEASE_CONFIG_MAPS)? {
+        let namespace = map.namespace().unwrap_or_default();
+        create(&Api::<ConfigMap>::namespaced(client.clone(), &namespace), &map).await?;
+    }
+    Ok(())
+}
+
+/// The part of it that clusters need whose machines Windlass replaces: definitions, namespaces, classes and images.
+pub(crate) async fn furnish_images(client: &Client) -> Result<(), Error> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
     for definition in definition::foreign().into_iter().chain(ours()) {
         create(&definitions, &definition).await?;
@@ -66,8 +79,7 @@ pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
     for image in with_addons()? {
         create(&images, &image).await?;
     }
-    furnish_releases(client).await?;
-    furnish_class(client).await
+    Ok(())
 }
 
 /// Puts the class in that clusters of those releases are made by.
@@ -167,8 +179,12 @@ where
     K: kube::Resource + Clone + std::fmt::Debug + serde::Serialize + serde::de::DeserializeOwned,
 {
     let refused = |source| Error::Furnish { object: object.name_any(), source: Box::new(source) };
-    api.create(&PostParams::default(), object).await.map_err(refused)?;
-    Ok(())
+    match api.create(&PostParams::default(), object).await {
+        Ok(_) => Ok(()),
+        // Where it is tried again because a definition was not established yet.
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(source) => Err(refused(source)),
+    }
 }
 
 #[cfg(test)]

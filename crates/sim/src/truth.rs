@@ -20,9 +20,10 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use windlass_api::name::ClusterSecret;
 use windlass_api::version::KubernetesVersion;
-use windlass_apiserver::store::Change;
+use windlass_apiserver::store::{Change, ChangeKind};
 
 use crate::actor::{self, Actor};
+use crate::world::KeptStores;
 
 pub(crate) use budget::Budget;
 pub(crate) use fact::{Fact, OwnerChange, Topic};
@@ -286,6 +287,25 @@ impl Truth {
             Err(source) => {
                 let object = format!("{resource}/{}", change.object.key.name);
                 Some((place.as_str().into(), vec![Fact::Unreadable { object, why: source.to_string() }]))
+            }
+        }
+    }
+
+    /// Takes note of all that was there when nobody looked. What a machine is follows from its node as well, and whose a control
+    /// plane is from a Cluster that may have been written later: so management is looked at before workload clusters and after.
+    pub(crate) fn know(&mut self, kept: &KeptStores) {
+        let (management, workloads): (Vec<_>, Vec<_>) = kept.iter().partition(|(place, _)| &***place == MANAGEMENT);
+        let again = management.clone();
+        let first = management.into_iter().chain(workloads).map(|of| (of, ChangeKind::Added));
+        for ((place, recovered), kind) in first.chain(again.into_iter().map(|of| (of, ChangeKind::Modified))) {
+            let place = Place::new(place);
+            let mut objects: Vec<_> = recovered.objects().collect();
+            objects.sort_unstable_by_key(|(_, entry)| entry.revision);
+            for (resource, entry) in objects {
+                let (revision, at, object) = (entry.revision, recovered.at, entry.clone());
+                let previous = (kind == ChangeKind::Modified).then(|| entry.clone());
+                // What it says was told when it happened.
+                drop(self.fold(&place, resource, &Change { kind, revision, at, object, previous }));
             }
         }
     }

@@ -46,7 +46,7 @@ use futures::stream::{BoxStream, FuturesUnordered};
 use tokio::sync::Notify;
 use windlass_api::name::{NamespacedName, NodeName};
 use windlass_api::version::KubernetesVersion;
-use windlass_apiserver::store::Retention;
+use windlass_apiserver::store::{Keeper, Retention};
 use windlass_apiserver::{ApiServer, Options};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::clock::Clock;
@@ -57,7 +57,7 @@ use crate::fault::Faults;
 use crate::log::PodLog;
 use crate::packages::{self, Kapp};
 use crate::timeline::Recorder;
-use crate::world::Settings;
+use crate::world::{KeptStores, Settings};
 use etcd::Etcd;
 pub use instance::Instance;
 use record::{Machine, Stage};
@@ -79,6 +79,8 @@ struct Clusters {
     settings: Settings,
     recorder: Recorder,
     faults: Faults,
+    /// Who keeps what happens in them, if anybody does.
+    keeper: Option<Arc<dyn Keeper>>,
     all: Mutex<BTreeMap<NamespacedName, Workload>>,
     /// Told whenever `all` changes.
     changed: Notify,
@@ -87,14 +89,25 @@ struct Clusters {
 
 impl Workloads {
     /// None yet.
-    pub(crate) fn new(settings: Settings, recorder: Recorder, faults: Faults) -> Self {
+    pub(crate) fn new(settings: Settings, recorder: Recorder, faults: Faults, keeper: Option<Arc<dyn Keeper>>) -> Self {
         let (all, changed, listeners) = (Mutex::default(), Notify::new(), Arc::default());
-        Self(Arc::new(Clusters { settings, recorder, faults, all, changed, listeners }))
+        Self(Arc::new(Clusters { settings, recorder, faults, keeper, all, changed, listeners }))
+    }
+
+    /// Clusters that go on where kept ones ended.
+    pub(crate) fn resume(&self, kept: KeptStores) {
+        for (place, recovered) in kept {
+            // Other places are for whoever kept them.
+            let Ok(cluster) = place.parse::<NamespacedName>() else { continue };
+            let server = ApiServer::recovered(self.options(&cluster), recovered);
+            PodLog::serve(&server);
+            self.all().insert(cluster.clone(), self.workload(&cluster, server));
+        }
     }
 
     /// Clusters of their own, as these are now.
     pub(crate) fn fork(&self, settings: Settings, recorder: Recorder, faults: Faults) -> Self {
-        let fork = Self::new(settings, recorder, faults);
+        let fork = Self::new(settings, recorder, faults, None);
         for (cluster, workload) in &*self.all() {
             let server = workload.server().fork(fork.options(cluster));
             fork.all().insert(cluster.clone(), fork.workload(cluster, server));
@@ -117,6 +130,7 @@ impl Workloads {
             now: self.0.settings.clock.now_fn(),
             seed: self.seed(cluster).0,
             retention: RETENTION,
+            backend: self.0.keeper.as_ref().map(|keeper| keeper.backend(&cluster.to_string())),
             observer: Some(Arc::new(Witness { cluster: cluster.clone(), recorder, listeners })),
             ..Options::default()
         }
@@ -165,7 +179,10 @@ impl Workloads {
 
     /// The cluster is gone for good.
     pub fn remove(&self, cluster: &NamespacedName) {
-        self.all().remove(cluster);
+        let was_there = self.all().remove(cluster).is_some();
+        if let Some(keeper) = self.0.keeper.as_ref().filter(|_| was_there) {
+            keeper.forget(&cluster.to_string());
+        }
         self.0.changed.notify_one();
     }
 

@@ -1,10 +1,11 @@
 //! The World, put together.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::Client;
 use windlass_api::name::NamespacedName;
-use windlass_apiserver::store::Backend;
+use windlass_apiserver::store::{Backend, Keeper, Recovered};
 use windlass_apiserver::{ApiServer, Options};
 use windlass_runtime::chance::Seed;
 use windlass_runtime::clock::Clock;
@@ -20,6 +21,7 @@ use crate::management::Management;
 use crate::packages::{self, Kapp};
 use crate::program::Programs;
 use crate::timeline::Recorder;
+use crate::truth::MANAGEMENT;
 use crate::workload::{Workload, Workloads};
 
 /// What a World is made with.
@@ -74,6 +76,9 @@ pub enum Error {
 /// hundred and fifty: with room for three times as many, what is added to it changes no uid, and so no name, of what comes after.
 const DRAWS_OF_THE_CATALOGUE: u64 = 1_000;
 
+/// What was kept of the stores of a World: by `management`, or the workload cluster as `namespace/name`.
+pub type KeptStores = BTreeMap<Arc<str>, Recovered>;
+
 /// A simulated system. Cheap to clone: clones are the same World.
 #[derive(Clone)]
 pub struct World(Arc<Inner>);
@@ -96,7 +101,7 @@ impl World {
 
     /// The same, with changes told to this recorder.
     pub async fn recorded_by(settings: Settings, recorder: Recorder) -> Result<Self, Error> {
-        let world = Self::furnished(settings, recorder).await?;
+        let world = Self::furnished(settings, recorder, None).await?;
         world.arm();
         Ok(world)
     }
@@ -104,10 +109,35 @@ impl World {
     /// The same, with what makes its management cluster one of those that people know: the management packages, which are
     /// installed when the World runs, and the pods that run there. Windlass and Cluster API need none of it.
     pub async fn with_management_packages(settings: Settings, recorder: Recorder) -> Result<Self, Error> {
-        let world = Self::furnished(settings, recorder).await?;
+        let world = Self::furnished(settings, recorder, None).await?;
         catalogue::management::furnish(&world.client()).await?;
         world.arm();
         Ok(world)
+    }
+
+    /// The same, of which all that happens is kept.
+    pub async fn kept(settings: Settings, recorder: Recorder, keeper: Arc<dyn Keeper>) -> Result<Self, Error> {
+        let world = Self::furnished(settings, recorder, Some(keeper)).await?;
+        catalogue::management::furnish(&world.client()).await?;
+        world.arm();
+        Ok(world)
+    }
+
+    /// A World that goes on where a kept one ended, with what was kept of each of its stores. Nothing runs in it yet, and webhooks
+    /// other than those of Cluster API are for whoever made it to add. Its clock must not be behind.
+    pub fn resumed(settings: Settings, recorder: Recorder, keeper: Arc<dyn Keeper>, kept: KeptStores) -> Self {
+        recorder.know(&kept);
+        let mut kept = kept;
+        let faults = Faults::new(&settings.faults, &settings.clock, settings.seed, &recorder);
+        let backend = Some(keeper.backend(MANAGEMENT));
+        let options = Options { backend, ..options(&settings, &recorder) };
+        let management = ApiServer::recovered(options, kept.remove(MANAGEMENT).unwrap_or_default());
+        management.identities().skip_to(DRAWS_OF_THE_CATALOGUE);
+        PodLog::serve(&management);
+        admission::add(&management);
+        let workloads = Workloads::new(settings.clone(), recorder.clone(), faults.clone(), Some(keeper));
+        workloads.resume(kept);
+        Self(Arc::new(Inner { settings, management, workloads, recorder, faults, disk: None }))
     }
 
     /// From now on its disk may fail.
@@ -117,18 +147,28 @@ impl World {
         }
     }
 
-    async fn furnished(settings: Settings, recorder: Recorder) -> Result<Self, Error> {
+    async fn furnished(settings: Settings, recorder: Recorder, keeper: Option<Arc<dyn Keeper>>) -> Result<Self, Error> {
         let faults = Faults::new(&settings.faults, &settings.clock, settings.seed, &recorder);
-        let disk = Disk::of(&faults);
-        let backend = disk.clone().map(|disk| Arc::new(disk) as Arc<dyn Backend>);
+        // A World that is kept has a real disk.
+        let disk = Disk::of(&faults).filter(|_| keeper.is_none());
+        let simulated = disk.clone().map(|disk| Arc::new(disk) as Arc<dyn Backend>);
+        let backend = keeper.as_ref().map(|keeper| keeper.backend(MANAGEMENT)).or(simulated);
         let management = ApiServer::new(Options { backend, ..options(&settings, &recorder) });
         PodLog::serve(&management);
         admission::add(&management);
-        let workloads = Workloads::new(settings.clone(), recorder.clone(), faults.clone());
+        let workloads = Workloads::new(settings.clone(), recorder.clone(), faults.clone(), keeper);
         let world = Self(Arc::new(Inner { settings, management, workloads, recorder, faults, disk }));
         catalogue::furnish(&world.client()).await?;
         world.management().identities().skip_to(DRAWS_OF_THE_CATALOGUE);
         Ok(world)
+    }
+
+    /// Puts what clusters need whose machines Windlass replaces into another API server, for simulators and controllers that are
+    /// clients of that one. What is there already is left as it is, so that it can be tried again while definitions are being
+    /// established. Packages are left out: their names are none that a definition could have, and are served by a server of
+    /// their own on a real cluster.
+    pub async fn furnish(client: &Client) -> Result<(), Error> {
+        catalogue::furnish_images(client).await
     }
 
     /// A World of its own with the same objects, at the same revisions. Nothing runs in it yet, and webhooks other than those of
@@ -248,7 +288,7 @@ fn options(settings: &Settings, recorder: &Recorder) -> Options {
     Options {
         now: settings.clock.now_fn(),
         seed: settings.seed.child("management").0,
-        observer: Some(recorder.observer("management")),
+        observer: Some(recorder.observer(MANAGEMENT)),
         ..Options::default()
     }
 }

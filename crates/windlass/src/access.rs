@@ -1,19 +1,25 @@
 //! Clusters that are reached over the network: how the programs of a real management cluster get to it, and from it to
 //! workload clusters.
 
+mod capped;
+mod trusted;
+
 use std::future::ready;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::future::BoxFuture;
 use kube::client::ClientBuilder;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tower::timeout::TimeoutLayer;
 use windlass_api::name::NamespacedName;
 use windlass_controller::access::{ConnectError, Etcd, EtcdError, Member, WorkloadCluster, Workloads};
 
 use crate::error::{Explained, Kind};
+use capped::CapLayer;
+use trusted::Loopback;
 
 /// How long a server may take to accept a connection. Behind a load balancer the next try may meet another one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,24 +36,59 @@ pub async fn ambient() -> Result<Client, Error> {
 
 /// A client that waits neither for ever nor too shortly, and sends nothing twice: whether a write that was not answered was
 /// done is for its author to find out.
-fn client(mut config: Config) -> Result<Client, kube::Error> {
+fn client(config: Config) -> Result<Client, kube::Error> {
+    Ok(ClientBuilder::try_from(patient(config))?.with_layer(&TimeoutLayer::new(ANSWER_TIMEOUT)).build())
+}
+
+fn patient(mut config: Config) -> Config {
     config.connect_timeout = Some(CONNECT_TIMEOUT);
     config.read_timeout = Some(SILENCE_TIMEOUT);
     config.reset_reader_on_write = true;
     config.default_retry = false;
-    Ok(ClientBuilder::try_from(config)?.with_layer(&TimeoutLayer::new(ANSWER_TIMEOUT)).build())
+    config
 }
 
-/// A client of a cluster, with the content of its kubeconfig Secret.
+/// A client of the cluster that a kubeconfig names; without one, as [`ambient`].
+pub async fn management(kubeconfig: Option<&Path>, context: Option<&str>) -> Result<Client, Error> {
+    if kubeconfig.is_none() && context.is_none() {
+        return ambient().await;
+    }
+    let read = match kubeconfig {
+        Some(path) => Kubeconfig::read_from(path),
+        None => Kubeconfig::read(),
+    };
+    let options = KubeConfigOptions { context: context.map(str::to_owned), ..KubeConfigOptions::default() };
+    let config = Config::from_custom_kubeconfig(read.map_err(Error::Kubeconfig)?, &options).await;
+    client(config.map_err(Error::Kubeconfig)?).map_err(|source| Error::Client(Box::new(source)))
+}
+
+/// A client of a workload cluster, with the content of its kubeconfig Secret.
 pub async fn from_kubeconfig(kubeconfig: &[u8]) -> Result<Client, String> {
-    let text = std::str::from_utf8(kubeconfig).map_err(|error| error.to_string())?;
-    let kubeconfig = Kubeconfig::from_yaml(text).map_err(|error| error.to_string())?;
+    from_untrusted(kubeconfig, OverKubeconfig::here().loopback).await
+}
+
+/// The same. Others wrote the kubeconfig, and others answer.
+async fn from_untrusted(kubeconfig: &[u8], loopback: Loopback) -> Result<Client, String> {
+    let kubeconfig = trusted::read(kubeconfig, loopback)?;
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    client(config.map_err(|error| error.to_string())?).map_err(|error| error.to_string())
+    let config = patient(config.map_err(|error| error.to_string())?);
+    let builder = ClientBuilder::try_from(config).map_err(|error| error.to_string())?;
+    Ok(builder.with_layer(&CapLayer).with_layer(&TimeoutLayer::new(ANSWER_TIMEOUT)).build())
 }
 
 /// Connects to workload clusters as anybody with their kubeconfig can.
-pub struct OverKubeconfig;
+pub struct OverKubeconfig {
+    /// Whether one may be on this machine.
+    loopback: Loopback,
+}
+
+impl OverKubeconfig {
+    /// In a pod nothing but ourselves is on this machine; elsewhere `windlass up` may be.
+    pub fn here() -> Self {
+        let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
+        Self { loopback: if in_pod { Loopback::Refused } else { Loopback::Allowed } }
+    }
+}
 
 impl Workloads for OverKubeconfig {
     fn connect<'a>(
@@ -57,7 +98,7 @@ impl Workloads for OverKubeconfig {
     ) -> BoxFuture<'a, Result<WorkloadCluster, ConnectError>> {
         Box::pin(async move {
             let refused = |why| ConnectError { cluster: cluster.clone(), why };
-            let client = from_kubeconfig(kubeconfig).await.map_err(refused)?;
+            let client = from_untrusted(kubeconfig, self.loopback).await.map_err(refused)?;
             Ok(WorkloadCluster { client, etcd: Arc::new(OutOfReach) })
         })
     }
@@ -69,8 +110,8 @@ struct OutOfReach;
 impl OutOfReach {
     fn refusal() -> EtcdError {
         EtcdError(
-            "not implemented on real clusters: it takes a port-forward to the etcd pods, which comes with the issue \"On real \
-             Kubernetes\""
+            "not implemented on real clusters: it takes a port-forward to the etcd pods and their gRPC, which Windlass does not \
+             speak yet"
                 .to_owned(),
         )
     }
@@ -95,6 +136,8 @@ impl Etcd for OutOfReach {
 pub enum Error {
     #[error("there is neither a kubeconfig that can be used nor a cluster that this program runs in")]
     Infer(#[source] Box<kube::config::InferConfigError>),
+    #[error("cannot use the kubeconfig")]
+    Kubeconfig(#[source] KubeconfigError),
     #[error("cannot make a client")]
     Client(#[source] Box<kube::Error>),
 }

@@ -54,6 +54,8 @@ pub enum AnyCluster {
     Machines(Box<TanzuKubernetesCluster>),
     /// It is a Cluster of a class: Windlass brings its packages, and Cluster API its machines.
     OfClass,
+    /// Its objects are its owner's, and a label names its release: Windlass brings them to that, and Cluster API its machines.
+    ByLabel(Box<Cluster>),
 }
 
 impl AnyCluster {
@@ -61,7 +63,7 @@ impl AnyCluster {
     pub fn machines(&self) -> Option<&TanzuKubernetesCluster> {
         match self {
             Self::Machines(cluster) => Some(cluster),
-            Self::OfClass => None,
+            Self::OfClass | Self::ByLabel(_) => None,
         }
     }
 }
@@ -100,6 +102,13 @@ impl Connection {
         Ok(Management { client: service.with_layer(&listening).build(), namespace, server })
     }
 
+    /// The same, in a namespace that something else has named. One that a person has named counts for more.
+    #[must_use]
+    pub fn within(mut self, namespace: &Namespace) -> Self {
+        self.namespace.get_or_insert_with(|| namespace.clone());
+        self
+    }
+
     /// The namespace where no kubeconfig is asked.
     pub fn namespace_or_default(&self) -> Result<Namespace, Error> {
         self.namespace.clone().map_or_else(|| "default".parse().map_err(Error::Namespace), Ok)
@@ -132,14 +141,15 @@ impl Management {
         Api::namespaced(self.client.clone(), self.namespace.as_str())
     }
 
-    /// The cluster of that name, of either sort that can be planned and rehearsed.
+    /// The cluster of that name, of any sort that can be planned and rehearsed.
     pub async fn any_cluster(&self, name: &ClusterName) -> Result<AnyCluster, Error> {
         let found = self.cluster(name).await;
         let Err(Error::NotOurs { .. }) = found else { return found.map(|found| AnyCluster::Machines(Box::new(found))) };
         let cluster = self.api::<Cluster>().get_opt(name.as_str()).await;
         let cluster = cluster.map_err(Error::while_trying(&format!("read the cluster {name}")))?;
-        match cluster.filter(|cluster| cluster.spec.topology.is_some()) {
-            Some(_) => Ok(AnyCluster::OfClass),
+        match cluster {
+            Some(cluster) if cluster.spec.topology.is_some() => Ok(AnyCluster::OfClass),
+            Some(cluster) => Ok(AnyCluster::ByLabel(Box::new(cluster))),
             None => found.map(|found| AnyCluster::Machines(Box::new(found))),
         }
     }
@@ -245,6 +255,8 @@ pub enum Error {
         "the cluster {name} in the namespace {namespace} is a Cluster of Cluster API that is rolled without Windlass: there is no TanzuKubernetesCluster {name}"
     )]
     NotOurs { name: ClusterName, namespace: Namespace },
+    #[error("{why}")]
+    Unread { why: String },
     #[error("cannot {attempt}: the server refuses: {message}")]
     Refused { attempt: String, message: String, code: u16 },
     #[error("cannot {attempt}: the server does not know this kind of object")]
@@ -278,7 +290,7 @@ impl Explained for Error {
             | Self::NoCluster { .. }
             | Self::NotOurs { .. }
             | Self::Refused { .. } => Kind::User,
-            Self::UnknownKind { .. } | Self::Unreachable { .. } => Kind::Environment,
+            Self::UnknownKind { .. } | Self::Unreachable { .. } | Self::Unread { .. } => Kind::Environment,
             Self::Client(_) | Self::Request { .. } => Kind::Internal,
         }
     }
@@ -294,7 +306,7 @@ impl Explained for Error {
             Self::NotOurs { name, namespace } => {
                 format!("kubectl get machines -n {namespace} -l {}={name}", label::CLUSTER_NAME.name)
             }
-            Self::Refused { code: 401 | 403, .. } => "kubectl auth whoami".to_owned(),
+            Self::Unread { .. } | Self::Refused { code: 401 | 403, .. } => "kubectl auth whoami".to_owned(),
             Self::Refused { code: 404 | 409, .. } => "windlass get clusters".to_owned(),
             Self::Refused { .. } => "windlass release list, and --help for what else is accepted".to_owned(),
             Self::UnknownKind { .. } => {

@@ -4,11 +4,14 @@ mod abort;
 mod approve;
 mod completion;
 mod control_plane;
+mod controller;
 mod create;
 mod demo;
 mod describe;
+mod diff;
 mod get;
 mod gitops;
+mod install;
 mod logs;
 mod packages;
 mod plan;
@@ -48,10 +51,11 @@ pub enum Command {
     Packages(packages::Packages),
     Verify(verify::Verify),
     Plan(plan::Plan),
+    Diff(diff::Diff),
     Rehearse(Box<rehearse::Rehearse>),
     Replay(replay::Replay),
     Sweep(sweep::Sweep),
-    Upgrade(upgrade::Upgrade),
+    Upgrade(upgrade::Args),
     Update(update::Update),
     #[command(subcommand)]
     Gitops(gitops::Gitops),
@@ -68,6 +72,9 @@ pub enum Command {
     Snapshot(snapshot::Snapshot),
     Schema(schema::Schema),
     Completion(completion::Completion),
+    Install(install::Install),
+    Uninstall(install::Uninstall),
+    Controller(controller::Controller),
     ControlPlane(control_plane::ControlPlane),
 }
 
@@ -86,6 +93,7 @@ impl Command {
             Self::Packages(packages) => block_on(packages.run()),
             Self::Verify(verify) => block_on(verify.run()),
             Self::Plan(plan) => plan.run(),
+            Self::Diff(diff) => block_on(diff.run()),
             Self::Rehearse(rehearse) => rehearse.run(),
             Self::Replay(replay) => replay.run(),
             Self::Sweep(sweep) => sweep.run(),
@@ -102,6 +110,9 @@ impl Command {
             Self::Snapshot(snapshot) => snapshot.run(),
             Self::Schema(schema) => schema.run(),
             Self::Completion(completion) => completion.run(),
+            Self::Install(install) => block_on(install.run()),
+            Self::Uninstall(uninstall) => block_on(uninstall.run()),
+            Self::Controller(controller) => controller.run(),
             Self::ControlPlane(control_plane) => block_on(control_plane.run()),
         }
     }

@@ -37,6 +37,7 @@ pub const EXIT_CODES: &str = "\
 Exit codes:
     0  done, or there was nothing to do; `up`: ended by SIGINT or SIGTERM
     1  failed, or wrong usage
+    1  diff: something differs; what fails there is more than 1
     2  plan --detailed-exitcode, secrets: there is something to change; snapshot diff: something has changed;
        gitops check: the repository is older, or drifts
     3  refused, by a rule: the message says which
@@ -119,9 +120,24 @@ impl Failure {
         text
     }
 
+    /// Who can do something about it.
+    pub fn kind(&self) -> Kind {
+        self.0.kind()
+    }
+
+    /// The next thing to type.
+    pub fn hint(&self) -> Option<String> {
+        self.0.hint()
+    }
+
     /// What failed, in a line, for those who can go on without it.
     pub fn brief(&self) -> String {
         self.0.to_string()
+    }
+
+    /// Why, where that is not all in its own words.
+    pub fn cause(&self) -> Option<&(dyn Error + 'static)> {
+        self.0.source()
     }
 
     /// What scripts are told.
@@ -139,4 +155,18 @@ impl<E: Explained + 'static> From<E> for Failure {
     fn from(error: E) -> Self {
         Self(Box::new(error))
     }
+}
+
+/// The error and its causes on one line. Some errors have the words of their cause in their own; it is then said once.
+pub fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(because) = cause {
+        let words = because.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = because.source();
+    }
+    text
 }

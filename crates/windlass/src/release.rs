@@ -5,7 +5,8 @@ pub mod object;
 use serde::Serialize;
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
-use windlass_plan::release::{Release, ReleaseError};
+use windlass_controller::classic::parts::published;
+use windlass_plan::release::{Release, ReleaseError, ReleaseState};
 use windlass_plan::resolve::Refusal;
 
 use crate::client::{self, Management};
@@ -53,6 +54,39 @@ pub struct Summary {
     /// What is shown on it, where it is an object of its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object: Option<object::Object>,
+    /// How the label of a cluster names it, and whether it is for use, where it is a set of `ConfigMap`s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub label: Option<Label>,
+}
+
+/// A release that the label of a cluster can name.
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
+pub struct Label {
+    /// The value of the label.
+    pub name: String,
+    /// Whether it is for use.
+    #[schemars(with = "String")]
+    pub state: ReleaseState,
+    /// The `ConfigMap`s that it is made of, by the kinds that they are about.
+    pub kinds: Vec<String>,
+}
+
+/// The releases that the labels of clusters can name, oldest first. Of those that cannot be read, people are told.
+pub async fn labelled(management: &Management) -> Result<Vec<Summary>, client::Error> {
+    let published = published(&management.client).await;
+    let published = published.map_err(|error| client::Error::Unread { why: error.to_string() })?;
+    for error in published.malformed() {
+        output::warning(&format!("{error}; it is left out"));
+    }
+    let summary = |release: &Release| Summary {
+        label: Some(Label {
+            name: release.distribution.bare().to_string(),
+            state: release.state,
+            kinds: release.defaults.keys().cloned().collect(),
+        }),
+        ..Summary::from(release)
+    };
+    Ok(published.releases().map(summary).collect())
 }
 
 /// What comes with a release.
@@ -78,6 +112,7 @@ impl From<&Release> for Summary {
             image: release.image().map(ToString::to_string).unwrap_or_default(),
             digest: release.digest().to_owned(),
             object: None,
+            label: None,
         }
     }
 }

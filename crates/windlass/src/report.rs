@@ -14,7 +14,7 @@ use windlass_api::kind::{condition, is_true};
 use windlass_api::label;
 use windlass_plan::step::Stage;
 
-use crate::pending;
+use crate::{output, pending};
 
 pub use self::collect::read;
 pub use self::progress::Count;
@@ -89,7 +89,7 @@ pub enum StageWord {
 }
 
 /// A machine of the cluster.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineReport {
     pub name: String,
@@ -221,7 +221,22 @@ impl StageWord {
 }
 
 impl MachineReport {
-    fn of(machine: &Machine) -> Self {
+    /// The head of the table of machines.
+    pub const HEAD: [&str; 5] = ["MACHINE", "ROLE", "VERSION", "PHASE", "READY"];
+
+    /// Its row.
+    pub fn row(&self) -> Vec<String> {
+        vec![
+            self.name.clone(),
+            self.role.clone(),
+            output::cell(self.version.as_ref()),
+            output::cell(self.phase.as_ref()),
+            self.readiness(),
+        ]
+    }
+
+    /// Out of the object.
+    pub fn of(machine: &Machine) -> Self {
         let status = machine.status.clone().unwrap_or_default();
         let role = if is_control_plane(machine) {
             CONTROL_PLANE.to_owned()
@@ -242,7 +257,7 @@ impl MachineReport {
     }
 
     /// The control plane first, then pool by pool.
-    fn place(&self) -> (bool, &str, &str) {
+    pub fn place(&self) -> (bool, &str, &str) {
         (self.role != CONTROL_PLANE, &self.role, &self.name)
     }
 

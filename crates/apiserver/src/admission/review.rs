@@ -4,10 +4,10 @@ use base64::Engine as _;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{Attributes, Webhook};
+use super::{Attributes, Operation, Shown, Webhook};
 use crate::field::quote;
 use crate::patch::json::JsonPatch;
-use crate::query::FieldValidation;
+use crate::query::{FieldValidation, Query};
 use crate::status::{ApiError, Cause};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
@@ -20,6 +20,16 @@ pub(super) enum Role {
     Mutating,
     /// Refuse it.
     Validating,
+}
+
+impl Role {
+    /// The resource of the objects that say who has this role, by its name in the store.
+    pub(super) fn resource(self) -> &'static str {
+        match self {
+            Self::Mutating => "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+            Self::Validating => "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        }
+    }
 }
 
 /// Why there is no answer to go by.
@@ -37,20 +47,22 @@ pub(super) struct Answer {
 }
 
 /// The question.
-pub(super) fn request(uid: &str, attributes: &Attributes<'_>, object: Option<&Value>, old: Option<&Value>) -> Value {
+pub(super) fn request(uid: &str, attributes: &Attributes<'_>, shown: &Shown<'_>) -> Value {
     let kind = attributes.kind;
     let user = attributes.user;
+    let asked = shown.version.unwrap_or(kind);
     let mut request = json!({
         "uid": uid,
-        "kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
-        "resource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
+        "kind": {"group": asked.group, "version": asked.version, "kind": asked.kind},
+        "resource": {"group": asked.group, "version": asked.version, "resource": asked.plural},
         "requestKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
         "requestResource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
         "operation": attributes.operation.as_str(),
         "userInfo": {},
-        "object": object,
-        "oldObject": old,
+        "object": shown.object.as_deref(),
+        "oldObject": shown.old.as_deref(),
         "dryRun": attributes.dry_run,
+        "options": options(attributes),
     });
     for (field, text) in [
         ("subResource", attributes.subresource),
@@ -75,6 +87,26 @@ pub(super) fn request(uid: &str, attributes: &Attributes<'_>, object: Option<&Va
         info["extra"] = json!(user.extra);
     }
     json!({"apiVersion": API_VERSION, "kind": KIND, "request": request})
+}
+
+/// The options of the request, as far as they are the same for all of its kind.
+fn options(attributes: &Attributes<'_>) -> Value {
+    let kind = match attributes.operation {
+        Operation::Create => "CreateOptions",
+        Operation::Update => "UpdateOptions",
+        Operation::Delete => "DeleteOptions",
+    };
+    let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
+    if attributes.dry_run {
+        options["dryRun"] = json!(["All"]);
+    }
+    let query = Query::parse(attributes.query);
+    for field in ["fieldManager", "fieldValidation"] {
+        if let Some(value) = query.first(field).filter(|value| !value.is_empty()) {
+            options[field] = value.into();
+        }
+    }
+    options
 }
 
 impl Answer {
@@ -120,16 +152,25 @@ impl Answer {
 
     /// What the webhook wants to change; or its refusal. Its warnings are added in either case.
     pub(super) fn allowed(self, webhook: &Webhook, warnings: &mut Vec<String>) -> Result<JsonPatch, ApiError> {
-        for warning in self.response["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str) {
-            // Webhooks that agree say it once.
-            if !warnings.iter().any(|known| known == warning) {
-                warnings.push(warning.to_owned());
-            }
+        let said = self.response["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        warn_once(warnings, said.map(str::to_owned));
+        // Whoever keeps an audit log reads these there; this server has its log.
+        for (key, value) in self.response["auditAnnotations"].as_object().into_iter().flatten() {
+            tracing::info!(webhook = webhook.name, annotation = %key, %value, "a webhook annotated a request");
         }
         if self.response["allowed"] == true {
             return Ok(self.patch);
         }
         Err(denial(&webhook.name, &self.response["status"]))
+    }
+}
+
+/// Adds warnings; webhooks that agree say it once.
+pub(super) fn warn_once(warnings: &mut Vec<String>, said: impl IntoIterator<Item = String>) {
+    for warning in said {
+        if !warnings.contains(&warning) {
+            warnings.push(warning);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Which requests a webhook is asked about.
 
 use super::Attributes;
+use crate::kind::Kind;
 
 /// Which requests a webhook is asked about. `*` stands for all.
 #[derive(Debug, Clone, Default)]
@@ -30,10 +31,9 @@ pub enum Scope {
 }
 
 impl Rule {
-    /// Whether the rule is about a write.
-    pub fn matches(&self, attributes: &Attributes<'_>) -> bool {
+    /// Whether the rule is about a write, if that is one of an object of this kind.
+    pub(super) fn matches(&self, attributes: &Attributes<'_>, kind: &Kind) -> bool {
         let any = |list: &[String], value: &str| list.iter().any(|item| item == "*" || item == value);
-        let kind = attributes.kind;
         let scope = match self.scope {
             Scope::All => true,
             Scope::Namespaced => kind.namespaced,
@@ -81,8 +81,13 @@ mod tests {
             user: &user,
             dry_run: false,
             namespace_labels: &[],
+            query: "",
         };
-        assert_eq!(rule.matches(&attributes), expected, "{rule:?} of {operation:?} {resource}/{subresource}");
+        assert_eq!(
+            rule.matches(&attributes, attributes.kind),
+            expected,
+            "{rule:?} of {operation:?} {resource}/{subresource}"
+        );
     }
 
     #[test]

@@ -8,8 +8,25 @@ use crate::value::Fields;
 pub fn of(resource: &str, object: &Value) -> Vec<String> {
     match resource {
         "services" => service(object),
+        "pods" => pod(object.at("spec"), "spec"),
+        "daemonsets.apps"
+        | "deployments.apps"
+        | "jobs.batch"
+        | "replicasets.apps"
+        | "replicationcontrollers"
+        | "statefulsets.apps" => pod(object.at("spec").at("template").at("spec"), "spec.template.spec"),
+        "cronjobs.batch" => {
+            let template = object.at("spec").at("jobTemplate").at("spec").at("template");
+            pod(template.at("spec"), "spec.jobTemplate.spec.template.spec")
+        }
         _ => Vec::new(),
     }
+}
+
+fn pod(spec: &Value, path: &str) -> Vec<String> {
+    let negative = spec.int("terminationGracePeriodSeconds").is_some_and(|seconds| seconds < 0);
+    let text = "must be >= 0; negative values are invalid and will be treated as 1";
+    negative.then(|| format!("{path}.terminationGracePeriodSeconds: {text}")).into_iter().collect()
 }
 
 fn service(object: &Value) -> Vec<String> {

@@ -131,17 +131,20 @@ fn field(value: &Value, print: As) -> String {
             ("Description", json(&value.text("description").into())),
             ("URL", json(&value.text("url").into())),
         ]),
-        (As::Expressions, value) => list(value, |rule| {
-            struct_of(&[
-                ("Rule", json(&rule.text("rule").into())),
-                ("Message", json(&rule.text("message").into())),
-                ("MessageExpression", json(&rule.text("messageExpression").into())),
-                ("Reason", json(rule.at("reason"))),
-                ("FieldPath", json(&rule.text("fieldPath").into())),
-                ("OptionalOldSelf", json(rule.at("optionalOldSelf"))),
-            ])
-        }),
+        (As::Expressions, value) => list(value, rule),
     }
+}
+
+/// One of `x-kubernetes-validations`.
+pub(crate) fn rule(rule: &Value) -> String {
+    struct_of(&[
+        ("Rule", json(&rule.text("rule").into())),
+        ("Message", json(&rule.text("message").into())),
+        ("MessageExpression", json(&rule.text("messageExpression").into())),
+        ("Reason", json(rule.at("reason"))),
+        ("FieldPath", json(&rule.text("fieldPath").into())),
+        ("OptionalOldSelf", json(rule.at("optionalOldSelf"))),
+    ])
 }
 
 fn subresources(value: &Value) -> String {

@@ -178,7 +178,9 @@ fn counts(versions: &[Value], shared: &[&str], errors: &mut Vec<FieldError>) {
     let repeated =
         names.iter().enumerate().any(|(index, name)| names.iter().take(index).any(|earlier| earlier == name));
     let complaint = |detail: &str| {
-        FieldError::invalid(place, Value::Array(versions.to_vec()), detail).showing(shown::versions(versions, shared))
+        // A list that is not there is none in Go either.
+        let shown = if versions.is_empty() { "null".to_owned() } else { shown::versions(versions, shared) };
+        FieldError::invalid(place, Value::Array(versions.to_vec()), detail).showing(shown)
     };
     if repeated {
         errors.push(complaint("must contain unique version names"));
@@ -252,6 +254,10 @@ fn schema(validation: &Value, status: bool, path: &Path<'_>, errors: &mut Vec<Fi
         errors.extend(found);
     }
     openapi::validate(schema, &place, errors);
+    #[cfg(feature = "cel")]
+    if errors.len() == before && unsupported.is_none() {
+        crate::cel::definition(schema, &place, errors);
+    }
     if let Some(detail) = unsupported.filter(|_| errors.len() == before) {
         errors.push(FieldError::invalid(place, "", detail));
     }

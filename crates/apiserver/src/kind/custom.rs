@@ -1,8 +1,11 @@
 //! The kinds that a CustomResourceDefinition defines.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use super::{Custom, Kind, Origin, Registry, Scale, Selectable, api_version, builtins, head, store_name};
+use crate::conversion::Conversion;
 use crate::crd::{self, Crd, CrdVersion};
 
 impl Registry {
@@ -20,9 +23,10 @@ impl Registry {
                 custom.reshape || stored.is_none_or(|now| now.name != before.version || now.openapi != custom.published)
             }
         });
+        let conversion = Conversion::read(definition);
         self.remove(&crd.group, &crd.plural);
         for version in &crd.versions {
-            let kind = kind(&crd, version, reshape);
+            let kind = kind(&crd, version, reshape, conversion.as_ref());
             if version.served {
                 self.add(kind, version.storage);
             } else if version.storage {
@@ -32,7 +36,7 @@ impl Registry {
     }
 }
 
-fn kind(crd: &Crd, version: &CrdVersion, reshape: bool) -> Kind {
+fn kind(crd: &Crd, version: &CrdVersion, reshape: bool, conversion: Option<&Arc<Conversion>>) -> Kind {
     let api_version = api_version(&crd.group, &version.name);
     let fields = |path: &str| path.trim_start_matches('.').split('.').map(str::to_owned).collect::<Vec<_>>();
     Kind {
@@ -66,6 +70,8 @@ fn kind(crd: &Crd, version: &CrdVersion, reshape: bool) -> Kind {
             names: crd.names,
             storage: version.storage,
             reshape,
+            has_others: crd.versions.len() > 1,
+            conversion: conversion.cloned(),
             deprecation: version.deprecation_warning.clone(),
         }),
     }

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::CUSTOM_RESOURCE_DEFINITIONS;
 use super::garbage::{has_finalizer, remove_finalizer};
+use super::{CUSTOM_RESOURCE_DEFINITIONS, Task};
 use crate::crd;
 use crate::kind::{Registry, store_name};
 use crate::server::ApiServer;
@@ -34,6 +34,19 @@ impl ApiServer {
             self.change_registry(|registry| registry.define(&object));
         }
         Ok(())
+    }
+
+    /// Serves what the definitions define that are there, as it was served before; and looks at each again.
+    pub(crate) fn redefine(&self) {
+        let everywhere = Range { namespace: None, after: None, limit: 0 };
+        for entry in self.store().list(CUSTOM_RESOURCE_DEFINITIONS, everywhere, |_| true).entries {
+            let object = entry.to_value("apiextensions.k8s.io/v1", "CustomResourceDefinition");
+            if established(&object) {
+                self.change_registry(|registry| registry.define(&object));
+            } else {
+                self.queue().push(Task::Defined(entry.key.clone()));
+            }
+        }
     }
 
     /// Serves no longer what a definition defined.

@@ -16,6 +16,8 @@ type Signal = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(super) struct Answer {
     body: UnsyncBoxBody<Bytes, BoxError>,
     until: Option<Signal>,
+    /// Let go when the body is done with; nobody asks for it.
+    _held: Option<Box<dyn Send>>,
 }
 
 impl Answer {
@@ -25,7 +27,12 @@ impl Answer {
         B: Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
-        Self { body: body.map_err(Into::into).boxed_unsync(), until: None }
+        Self { body: body.map_err(Into::into).boxed_unsync(), until: None, _held: None }
+    }
+
+    /// The same body, with something that is let go when it is done with.
+    pub(super) fn holding(self, held: impl Send + 'static) -> Self {
+        Self { _held: Some(Box::new(held)), ..self }
     }
 
     /// A body that ends properly (not as an error) when `signal` resolves.

@@ -48,6 +48,25 @@ struct Visit {
     asked: Notify,
     /// There was a request without credentials.
     unknown: Notify,
+    /// How many requests are in hand, and how many there were.
+    requests: watch::Sender<(usize, u64)>,
+    request_timeout: Duration,
+}
+
+/// A request in hand: from its headers to the end of its answer.
+struct InHand(Arc<Visit>);
+
+impl InHand {
+    fn new(visit: &Arc<Visit>) -> Self {
+        visit.requests.send_modify(|(in_hand, all)| (*in_hand, *all) = (*in_hand + 1, *all + 1));
+        Self(Arc::clone(visit))
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.0.requests.send_modify(|(in_hand, _)| *in_hand = in_hand.saturating_sub(1));
+    }
 }
 
 /// Serves one connection until the client leaves, loses its welcome, or the server stops. Errors of a connection are the
@@ -77,7 +96,15 @@ where
     let (_, session) = tls.get_ref();
     let is_http2 = session.alpn_protocol() == Some(ALPN_HTTP2);
     let certified = session.peer_certificates().and_then(|chain| user_of_certificate(chain.first()?));
-    let visit = Arc::new(Visit { gatekeeper, certified, stopped, asked: Notify::new(), unknown: Notify::new() });
+    let visit = Arc::new(Visit {
+        gatekeeper,
+        certified,
+        stopped,
+        asked: Notify::new(),
+        unknown: Notify::new(),
+        requests: watch::Sender::new((0, 0)),
+        request_timeout: limits.request_timeout,
+    });
     let io = TokioIo::new(tls);
     let answering = {
         let visit = Arc::clone(&visit);
@@ -130,13 +157,21 @@ where
 }
 
 impl Visit {
-    /// Resolves when the server stops, when the client has not asked anything in time, and when it has asked without
-    /// credentials: somebody unknown gets one answer and no connection to keep.
+    /// Resolves when the server stops, when the client has not asked anything in time or for a long time, and when it has asked
+    /// without credentials: somebody unknown gets one answer and no connection to keep.
     async fn is_over(&self, limits: &Limits) {
         let mut stopped = self.stopped.clone();
         let idle = async {
-            if timeout(limits.header_timeout, self.asked.notified()).await.is_ok() {
-                std::future::pending::<()>().await;
+            if timeout(limits.header_timeout, self.asked.notified()).await.is_err() {
+                return;
+            }
+            let mut requests = self.requests.subscribe();
+            loop {
+                let Ok(seen) = requests.wait_for(|(in_hand, _)| *in_hand == 0).await.map(|seen| seen.1) else { return };
+                let next = requests.wait_for(|(_, all)| *all != seen);
+                if timeout(limits.idle_timeout, next).await.is_err() {
+                    return;
+                }
             }
         };
         tokio::select! {
@@ -165,6 +200,7 @@ where
     B::Error: Into<BoxError>,
 {
     visit.asked.notify_one();
+    let in_hand = InHand::new(&visit);
     let user = match visit.gatekeeper.admit(&request, visit.certified.as_ref()) {
         Admission::Known(user) => user,
         Admission::Probe => {
@@ -173,20 +209,28 @@ where
         }
         Admission::Refused => {
             visit.unknown.notify_one();
-            return Ok(unauthorized());
+            return Ok(refused(&ApiError::unauthorized()));
         }
     };
     // Whoever comes after must not be tempted to look at the secret.
     request.headers_mut().remove(header::AUTHORIZATION);
     request.extensions_mut().insert(user);
     let is_endless = is_endless(request.uri().query().unwrap_or_default());
-    let response = service.oneshot(request).await?;
+    let answering = service.oneshot(request);
+    let response = if is_endless {
+        answering.await?
+    } else {
+        match timeout(visit.request_timeout, answering).await {
+            Ok(response) => response?,
+            Err(_) => return Ok(refused(&ApiError::timeout())),
+        }
+    };
     let mut stopped = visit.stopped.clone();
     Ok(response.map(|body| {
         if is_endless {
-            Answer::until(body, async move { has_stopped(&mut stopped).await })
+            Answer::until(body, async move { has_stopped(&mut stopped).await }).holding(in_hand)
         } else {
-            Answer::whole(body)
+            Answer::whole(body).holding(in_hand)
         }
     }))
 }
@@ -200,8 +244,7 @@ fn is_endless(query: &str) -> bool {
     })
 }
 
-fn unauthorized() -> Response<Answer> {
-    let refusal = ApiError::unauthorized();
+fn refused(refusal: &ApiError) -> Response<Answer> {
     let mut response = Response::new(Answer::whole(Full::new(Bytes::from(refusal.to_value().to_string()))));
     *response.status_mut() = refusal.code;
     let headers = response.headers_mut();

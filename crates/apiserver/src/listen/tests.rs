@@ -339,6 +339,35 @@ async fn slow_clients_are_shown_out() {
 }
 
 #[tokio::test]
+async fn a_connection_on_which_nothing_is_asked_any_more_is_closed() {
+    let idle_timeout = Duration::from_millis(50);
+    let server = Server::start(Limits { idle_timeout, ..Limits::default() }).await;
+    let right = format!("Bearer {}", server.token.secret());
+    for version in BOTH {
+        let mut client = server.client(version, None).await;
+        // A watch counts for as long as it goes on.
+        let mut watch = client.send(get("/watch?watch=true", Some(&right))).await.unwrap();
+        watch.body_mut().frame().await.unwrap().unwrap();
+        let early = tokio::time::timeout(idle_timeout * 4, &mut client.connection).await;
+        assert!(early.is_err(), "{version:?}: closed under a watch");
+        drop(watch);
+        drop(tokio::time::timeout(PATIENCE, &mut client.connection).await.expect("it ends"));
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_takes_too_long_is_told_so() {
+    let server = Server::start(Limits { request_timeout: Duration::from_millis(50), ..Limits::default() }).await;
+    let right = format!("Bearer {}", server.token.secret());
+    for version in BOTH {
+        let (status, body) = server.client(version, None).await.get("/wait", Some(&right)).await;
+        assert_eq!(status, StatusCode::GATEWAY_TIMEOUT, "{version:?}");
+        let body: Value = serde_json::from_str(&body).unwrap();
+        assert_eq!((&body["reason"], &body["code"]), (&"Timeout".into(), &504.into()), "{version:?}");
+    }
+}
+
+#[tokio::test]
 async fn clients_beyond_the_cap_wait_for_their_turn() {
     let server = Server::start(Limits { connections_max: 1, ..Limits::default() }).await;
     let first = server.connect(Version::Two, None).await.unwrap();

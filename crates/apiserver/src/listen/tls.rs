@@ -1,7 +1,7 @@
 //! The server's own authority, its certificate, and the certificates it gives to clients.
 //!
-//! All keys are made anew at each start and live in memory only; what leaves is the authority's certificate and a client's
-//! credential. Keys and tokens are the one thing here that a seed must not decide: they come from the operating system.
+//! Keys are made anew and live in memory only, unless whoever has the authority keeps its certificate and key and
+//! [brings them back](Authority::restored); what leaves is the authority's certificate and a client's credential. Keys and tokens are the one thing here that a seed must not decide: they come from the operating system.
 
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use rcgen::{
 };
 use tokio_rustls::rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, SupportedCipherSuite};
@@ -74,27 +75,36 @@ impl Authority {
     /// Makes new keys; the certificates are valid from the day before `now`, so that clocks may differ a little.
     pub fn new(now: Timestamp) -> Result<Self, Error> {
         let validity = Validity::around(now)?;
-        let mut params = validity.params(&[])?;
-        params.distinguished_name = distinguished_name("embedded-kubernetes-ca", None);
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+        let params = authority_params(validity)?;
         let key = KeyPair::generate()?;
         let certificate = params.self_signed(&key)?;
-        let issuer = Issuer::new(params, key);
+        let (der, pem) = (certificate.der().clone(), certificate.pem());
+        Self::with(Issuer::new(params, key), (der, pem), validity)
+    }
 
+    /// The authority with this certificate and key, both PEM, as another one gave them: clients that know it know this one. The
+    /// server has a new certificate.
+    pub fn restored(certificate_pem: &str, key_pem: &str, now: Timestamp) -> Result<Self, Error> {
+        let validity = Validity::around(now)?;
+        let certificate = CertificateDer::from_pem_slice(certificate_pem.as_bytes()).map_err(|_| Error::NoAuthority)?;
+        let key = KeyPair::from_pem(key_pem)?;
+        // Of these parameters only the name and the key's identifier get into what it signs, and they are the same.
+        let issuer = Issuer::new(authority_params(validity)?, key);
+        Self::with(issuer, (certificate, certificate_pem.to_owned()), validity)
+    }
+
+    fn with(
+        issuer: Issuer<'static, KeyPair>,
+        (certificate, certificate_pem): (CertificateDer<'static>, String),
+        validity: Validity,
+    ) -> Result<Self, Error> {
         let mut params = validity.params(&SERVER_NAMES)?;
         params.distinguished_name = distinguished_name("kube-apiserver", None);
         params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
         let server_key = KeyPair::generate()?;
-        let server_certificate = params.signed_by(&server_key, &issuer)?;
-        Ok(Self {
-            issuer,
-            certificate: certificate.der().clone(),
-            certificate_pem: certificate.pem(),
-            server_certificate: server_certificate.der().clone(),
-            server_key: server_key.serialize_der().into(),
-            validity,
-        })
+        let server_certificate = params.signed_by(&server_key, &issuer)?.der().clone();
+        let server_key = server_key.serialize_der().into();
+        Ok(Self { issuer, certificate, certificate_pem, server_certificate, server_key, validity })
     }
 
     /// The authority's certificate, by which clients know the server.
@@ -214,6 +224,14 @@ impl Validity {
         params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
         Ok(params)
     }
+}
+
+fn authority_params(validity: Validity) -> Result<CertificateParams, Error> {
+    let mut params = validity.params(&[])?;
+    params.distinguished_name = distinguished_name("embedded-kubernetes-ca", None);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    Ok(params)
 }
 
 fn distinguished_name(common_name: &str, organization: Option<&str>) -> DistinguishedName {

@@ -100,6 +100,10 @@ impl Compiler<'_> {
             _ => Vec::new(),
         };
         let pattern = text(keywords, "pattern").filter(|pattern| !pattern.is_empty());
+        let expressions = match keywords.get("x-kubernetes-validations") {
+            Some(Value::Array(rules)) => rules.as_slice(),
+            _ => &[],
+        };
         let rules = Rules {
             untyped,
             format: text(keywords, "format").filter(|name| format::supported(declared, name)).map(str::to_owned),
@@ -122,10 +126,9 @@ impl Compiler<'_> {
             any_of: junctor("anyOf"),
             one_of: junctor("oneOf"),
             not: keywords.get("not").filter(|not| not.is_object()).map(|not| Box::new(self.node(not))),
-            expressions: match keywords.get("x-kubernetes-validations") {
-                Some(Value::Array(rules)) => rules.clone(),
-                _ => Vec::new(),
-            },
+            #[cfg(feature = "cel")]
+            compiled: Arc::new(crate::cel::Compiled::new(expressions)),
+            expressions: expressions.to_vec(),
         };
         (!is_trivial(&rules)).then(|| Box::new(rules))
     }

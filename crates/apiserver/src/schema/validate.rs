@@ -33,7 +33,7 @@ pub fn validate_status(value: &Value, old: &Value, schema: &Schema) -> Vec<Field
         errors = check_below("status", status, old.get("status"), status_schema);
     }
     structure(value, Some(old), schema, &mut errors);
-    unchecked_expressions(schema, &mut errors);
+    expressions(value, Some(old), schema, &mut errors);
     errors
 }
 
@@ -71,7 +71,7 @@ fn check(value: &Value, old: Option<&Value>, schema: &Schema) -> Vec<FieldError>
     outcome.ratcheted(value, old, schema, &Path::Root);
     let mut errors = outcome.into_errors();
     structure(value, old, schema, &mut errors);
-    unchecked_expressions(schema, &mut errors);
+    expressions(value, old, schema, &mut errors);
     errors
 }
 
@@ -92,8 +92,9 @@ fn structure(value: &Value, old: Option<&Value>, schema: &Schema, errors: &mut V
     }
 }
 
-/// Expressions are not evaluated on an object of the wrong shape, and the server says so.
-fn unchecked_expressions(schema: &Schema, errors: &mut Vec<FieldError>) {
+/// What expressions say. They are not evaluated on an object of the wrong shape, and the server says so.
+#[cfg_attr(not(feature = "cel"), expect(unused_variables, reason = "without CEL no expression is evaluated"))]
+fn expressions(value: &Value, old: Option<&Value>, schema: &Schema, errors: &mut Vec<FieldError>) {
     let blocking = |error: &FieldError| match error.problem {
         Problem::NotSupported | Problem::Required | Problem::TooLong | Problem::TooMany | Problem::TypeInvalid => true,
         Problem::NotFound | Problem::Duplicate | Problem::Invalid | Problem::Forbidden => false,
@@ -102,6 +103,11 @@ fn unchecked_expressions(schema: &Schema, errors: &mut Vec<FieldError>) {
         let detail = "some validation rules were not checked because the object was invalid; \
                       correct the existing errors to complete validation";
         errors.push(FieldError::invalid(NOWHERE, Value::Null, detail));
+        return;
+    }
+    #[cfg(feature = "cel")]
+    if !errors.iter().any(blocking) {
+        errors.extend(crate::cel::problems(value, old, schema));
     }
 }
 

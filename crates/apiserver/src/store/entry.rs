@@ -95,12 +95,31 @@ pub struct Entry {
 
 impl Entry {
     /// Turns an object into an entry, writing the revision into its metadata.
-    pub(super) fn new(key: Key, revision: u64, mut object: Value) -> Self {
+    pub(crate) fn new(key: Key, revision: u64, mut object: Value) -> Self {
         let types = ["apiVersion", "kind"].map(|field| object.as_object_mut().and_then(|fields| fields.remove(field)));
         if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
             metadata.insert("resourceVersion".into(), Value::String(revision.to_string()));
         }
-        let metadata = &object["metadata"];
+        let json = compact(&object);
+        let entry = Self::of(key, revision, json, &object["metadata"]);
+        let [api_version, kind] = types.map(Option::unwrap_or_default);
+        name_types(&mut object, api_version, kind);
+        Self { tree: Mutex::new(Some(Arc::new(object))), ..entry }
+    }
+
+    /// An entry of the bytes of one before.
+    pub(crate) fn stored(key: Key, revision: u64, json: Bytes) -> Self {
+        #[derive(Deserialize)]
+        struct Parts {
+            #[serde(default)]
+            metadata: Value,
+        }
+        // The bytes were written by `Entry::new`, from a tree.
+        let metadata = serde_json::from_slice::<Parts>(&json).map(|parts| parts.metadata).unwrap_or_default();
+        Self::of(key, revision, json, &metadata)
+    }
+
+    fn of(key: Key, revision: u64, json: Bytes, metadata: &Value) -> Self {
         let uid = metadata["uid"].as_str().unwrap_or_default().into();
         let labels = match &metadata["labels"] {
             Value::Object(labels) => {
@@ -113,10 +132,7 @@ impl Entry {
             _ => Box::default(),
         };
         let deleting = !metadata["deletionTimestamp"].is_null();
-        let json = compact(&object);
-        let [api_version, kind] = types.map(Option::unwrap_or_default);
-        name_types(&mut object, api_version, kind);
-        Self { key, revision, json, uid, labels, owners, deleting, tree: Mutex::new(Some(Arc::new(object))) }
+        Self { key, revision, json, uid, labels, owners, deleting, tree: Mutex::new(None) }
     }
 
     fn kept(&self) -> Option<Arc<Value>> {

@@ -81,6 +81,7 @@ impl Call {
             manager,
             user: &self.user,
             dry_run,
+            query: &self.query,
         }
     }
 

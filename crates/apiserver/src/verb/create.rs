@@ -95,7 +95,7 @@ impl ApiServer {
         }
         let generated = self.name(&mut object);
         self.prepare_create(kind, &mut object);
-        Self::check(kind, &object, None, "")?;
+        Self::check(kind, &object, None, "", warnings)?;
         warnings.extend(kind.warnings(&object));
         self.review(intent, operation, Some(&object), None, warnings).await?;
         if intent.dry_run {
@@ -222,11 +222,9 @@ impl ApiServer {
             });
             Self::fill(&kind, &mut object);
             self.prepare_create(&kind, &mut object);
-            // The store is empty: nothing can be in the way.
+            // One that is there stays as it is: the store is that of a server before.
             drop(self.store().put(&kind.resource, &Key::new("", name), Expect::Absent, object, self.now()));
         }
-        // As on any server that has run for a while, history does not reach back to the beginning.
-        self.store().compact(self.store().revision());
     }
 }
 

@@ -143,6 +143,7 @@ impl ApiServer {
                 manager: "",
                 user: &deletion.user,
                 dry_run: deletion.dry_run,
+                query: "",
             };
             self.admit(&intent, Operation::Delete, None, Some(&current), warnings).await?;
             self.review(&intent, Operation::Delete, None, Some(&current), warnings).await?;

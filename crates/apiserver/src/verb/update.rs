@@ -96,10 +96,15 @@ impl ApiServer {
         let exists = self.store().get(&kind.resource, &call.key()).is_some();
         let makes = kind.builtin().is_some_and(|builtin| builtin.create_on_update) && call.subresource.is_empty();
         let (code, written) = if makes && !exists {
-            metadata(&mut object).remove("resourceVersion");
+            let version = metadata(&mut object).remove("resourceVersion");
             drop_status(kind, &mut object);
             Self::fill(kind, &mut object);
-            (StatusCode::CREATED, self.create_object(&intent, object, warnings).await?)
+            let mut written = self.create_object(&intent, object, warnings).await?;
+            // What was only tried has the version that it was sent with.
+            if let (Shown::Imagined(shown), Some(version)) = (&mut written.shown, version) {
+                metadata(shown).insert("resourceVersion".into(), version);
+            }
+            (StatusCode::CREATED, written)
         } else {
             (StatusCode::OK, self.replace(call, &intent, &mut Replacement::new(kind, object), warnings).await?)
         };
@@ -188,7 +193,7 @@ impl ApiServer {
         self.admit(intent, Operation::Update, Some(object), Some(current), warnings).await?;
         prepare_update(kind, intent.subresource, object, current);
         metadata(object).insert("resourceVersion".into(), current["metadata"]["resourceVersion"].clone());
-        Self::check(kind, object, Some(current), intent.subresource)?;
+        Self::check(kind, object, Some(current), intent.subresource, warnings)?;
         if intent.subresource != "status" {
             warnings.extend(kind.warnings(object));
         }
@@ -260,16 +265,17 @@ fn prepare_update(kind: &Kind, subresource: &str, object: &mut Value, current: &
 
 /// A status endpoint writes the status. That of a built-in takes the metadata along, as it has always done.
 fn keep_all_but_status(kind: &Kind, object: &mut Value, current: &Value) {
-    let (Value::Object(sent), Value::Object(stored)) = (object.take(), current) else { return };
-    let others = stored.iter().filter(|(name, _)| *name != "status");
-    let mut kept: Map<String, Value> = others.map(|(name, value)| (name.clone(), value.clone())).collect();
-    for (name, value) in sent {
-        match name.as_str() {
-            "status" => drop(kept.insert(name, value)),
-            "metadata" => keep_metadata(kind, &mut kept, value, current),
-            _ => {}
-        }
-    }
+    let (Value::Object(mut sent), Value::Object(stored)) = (object.take(), current) else { return };
+    let (metadata, status) = (sent.remove("metadata"), sent.remove("status"));
+    let mut keep = |name: &String, value: &Value| match sent.get_mut(name) {
+        // What was sent back as it was is not copied.
+        Some(sent) if sent == value => sent.take(),
+        _ => value.clone(),
+    };
+    let others = stored.iter().filter(|(name, _)| !matches!(name.as_str(), "metadata" | "status"));
+    let mut kept: Map<String, Value> = others.map(|(name, value)| (name.clone(), keep(name, value))).collect();
+    kept.insert("metadata".into(), kept_metadata(kind, metadata, &current["metadata"]));
+    kept.extend(status.map(|status| ("status".to_owned(), status)));
     *object = Value::Object(kept);
     if &*kind.resource == "pods" && !current["status"]["qosClass"].is_null() {
         // It follows from the containers.
@@ -277,25 +283,23 @@ fn keep_all_but_status(kind: &Kind, object: &mut Value, current: &Value) {
     }
 }
 
-fn keep_metadata(kind: &Kind, kept: &mut Map<String, Value>, mut sent: Value, current: &Value) {
+fn kept_metadata(kind: &Kind, sent: Option<Value>, stored: &Value) -> Value {
+    let Some(mut sent) = sent else { return stored.clone() };
     let resource = &*kind.resource;
     if kind.is_custom() || resource == CUSTOM_RESOURCE_DEFINITIONS || resource == "volumeattachments.storage.k8s.io" {
+        // Only who owns which field is as it was sent.
+        let stored = stored.as_object().into_iter().flatten().filter(|(name, _)| *name != "managedFields");
+        let mut kept: Map<String, Value> = stored.map(|(name, value)| (name.clone(), value.clone())).collect();
         let owners = sent.as_object_mut().and_then(|metadata| metadata.remove("managedFields"));
-        if let Some(Value::Object(metadata)) = kept.get_mut("metadata") {
-            match owners {
-                Some(owners) => metadata.insert("managedFields".into(), owners),
-                None => metadata.remove("managedFields"),
-            };
-        }
-        return;
+        kept.extend(owners.map(|owners| ("managedFields".to_owned(), owners)));
+        return Value::Object(kept);
     }
-    let mut metadata = sent;
     match resource {
-        "deployments.apps" => copy(&mut metadata, &current["metadata"], "labels"),
-        "pods" => copy(&mut metadata, &current["metadata"], "ownerReferences"),
+        "deployments.apps" => copy(&mut sent, stored, "labels"),
+        "pods" => copy(&mut sent, stored, "ownerReferences"),
         _ => {}
     }
-    kept.insert("metadata".into(), metadata);
+    sent
 }
 
 /// A namespace's `finalize` endpoint writes `spec.finalizers` and nothing else.

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
+use futures::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use super::call::Shown;
-use crate::admission::{Attributes, Operation};
+use crate::admission::{Around, Attributes, Operation};
 use crate::apply;
 use crate::auth::User;
 use crate::builtin::validate;
@@ -17,7 +18,7 @@ use crate::query::FieldValidation;
 use crate::schema;
 use crate::server::ApiServer;
 use crate::status::ApiError;
-use crate::store::{Entry, Expect, Key, Mismatch};
+use crate::store::{Entry, Expect, Key, Mismatch, Waits};
 
 /// A body as it was sent, and what was odd about it.
 pub(crate) struct Decoded {
@@ -34,6 +35,8 @@ pub(crate) struct Intent<'a> {
     pub(crate) manager: &'a str,
     pub(crate) user: &'a User,
     pub(crate) dry_run: bool,
+    /// The query string, as sent.
+    pub(crate) query: &'a str,
 }
 
 /// An object that was written, or would have been.
@@ -171,16 +174,11 @@ impl ApiServer {
         if self.admission().is_empty() {
             return Ok(());
         }
-        let kind = intent.kind;
         let name = name(object.as_deref().or(old)).to_owned();
         let namespace = namespace(intent, &name);
         let labels = self.namespace_labels(namespace);
         let attributes = attributes(intent, operation, namespace, &name, &labels);
-        let reshape = |object: &mut Value| {
-            let shaped = Self::shape(kind, object, FieldValidation::Ignore, Vec::new(), &mut Vec::new());
-            shaped.map_err(|unfit| ApiError::internal(&unfit.in_body(kind).message))
-        };
-        self.admission().mutate(&attributes, object, old, &reshape, warnings).await
+        self.admission().mutate(&attributes, object, old, self, warnings).await
     }
 
     /// Asks the validating webhooks.
@@ -199,7 +197,7 @@ impl ApiServer {
         let namespace = namespace(intent, name);
         let labels = self.namespace_labels(namespace);
         let attributes = attributes(intent, operation, namespace, name, &labels);
-        self.admission().validate(&attributes, object, old, warnings).await
+        self.admission().validate(&attributes, object, old, self, warnings).await
     }
 
     fn namespace_labels(&self, namespace: &str) -> Vec<(Box<str>, Box<str>)> {
@@ -208,7 +206,13 @@ impl ApiServer {
     }
 
     /// What is wrong with an object, if anything.
-    pub(crate) fn check(kind: &Kind, object: &Value, old: Option<&Value>, subresource: &str) -> Result<(), ApiError> {
+    pub(crate) fn check(
+        kind: &Kind,
+        object: &Value,
+        old: Option<&Value>,
+        subresource: &str,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), ApiError> {
         let metadata = &object["metadata"];
         let mut errors = meta::validate(metadata, kind.namespaced, name_rule(kind, old));
         if let Some(old) = old {
@@ -220,7 +224,10 @@ impl ApiServer {
                 errors.extend(meta::validate(metadata, kind.namespaced, name_rule(kind, Some(old))));
             }
         }
-        errors.extend(kind.problems(object, old, subresource));
+        let (mentioned, found): (Vec<_>, Vec<_>) =
+            kind.problems(object, old, subresource).into_iter().partition(|error| error.is_old);
+        warnings.extend(mentioned.iter().map(ToString::to_string));
+        errors.extend(found);
         if errors.is_empty() { Ok(()) } else { Err(Self::invalid(kind, object, &errors)) }
     }
 
@@ -241,7 +248,8 @@ impl ApiServer {
         expect: Expect,
         object: Value,
     ) -> Result<Result<Arc<Entry>, Mismatch>, ApiError> {
-        let object = Self::to_stored(kind, object);
+        let object = self.stored_form(kind, object).await?;
+        self.may_write()?;
         let before = match expect {
             Expect::Absent => None,
             Expect::Revision(_) => self.store().get(&kind.resource, key),
@@ -262,8 +270,9 @@ impl ApiServer {
         entry: &Entry,
         last: Value,
     ) -> Result<Result<Arc<Entry>, Mismatch>, ApiError> {
+        self.may_write()?;
         let owners = last["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
-        let last = Self::to_stored(kind, last);
+        let last = self.last_form(kind, entry, last);
         let removed = match self.store().remove(&kind.resource, &entry.key, entry.revision, last, self.now()) {
             Ok(removed) => removed,
             Err(mismatch) => return Ok(Err(mismatch)),
@@ -273,11 +282,16 @@ impl ApiServer {
         Ok(Ok(removed))
     }
 
+    /// Refuses a write that could not be made durable as things are.
+    fn may_write(&self) -> Result<(), ApiError> {
+        self.store().refuses().map_or(Ok(()), |error| Err(ApiError::not_durable(&error)))
+    }
+
     async fn persisted(&self, revision: u64) -> Result<(), ApiError> {
-        self.store()
-            .durable(revision)
-            .await
-            .map_err(|e| ApiError::internal(&format!("the write could not be made durable: {e}")))
+        if self.store().waits() == Waits::TheDoor {
+            return Ok(());
+        }
+        self.store().durable(revision).await.map_err(|error| ApiError::not_durable(&error))
     }
 
     /// Changes an object on the server's own behalf: metadata and status, without webhooks. An object that nothing keeps any
@@ -305,6 +319,7 @@ impl ApiServer {
                 manager: "kube-controller-manager",
                 user: &user,
                 dry_run: false,
+                query: "",
             };
             apply::update(&apply::Request { reset: &[], ..self.ownership(&intent) }, Some(&before), &mut after);
             let outcome = if nothing_keeps(&after) {
@@ -318,6 +333,23 @@ impl ApiServer {
             }
         }
         Ok(())
+    }
+}
+
+impl Around for ApiServer {
+    fn reshape(&self, kind: &Kind, object: &mut Value) -> Result<(), ApiError> {
+        let shaped = Self::shape(kind, object, FieldValidation::Ignore, Vec::new(), &mut Vec::new());
+        shaped.map_err(|unfit| ApiError::internal(&unfit.in_body(kind).message))
+    }
+
+    fn equivalents(&self, kind: &Kind) -> Vec<Arc<Kind>> {
+        let registry = self.registry();
+        let versions = registry.versions(&kind.group).into_iter().filter(|version| *version != kind.version);
+        versions.filter_map(|version| registry.find(&kind.group, version, &kind.plural).cloned()).collect()
+    }
+
+    fn convert<'a>(&'a self, object: Value, to: &'a Kind) -> BoxFuture<'a, Result<Value, ApiError>> {
+        Box::pin(self.in_version(object, to))
     }
 }
 
@@ -347,6 +379,7 @@ fn attributes<'a>(
         user: intent.user,
         dry_run: intent.dry_run,
         namespace_labels,
+        query: intent.query,
     }
 }
 

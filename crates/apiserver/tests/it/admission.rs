@@ -77,6 +77,8 @@ fn webhook(answer: impl Fn(&Value) -> Result<Value, String> + Send + Sync + 'sta
         failure: FailurePolicy::Fail,
         reinvoke: false,
         side_effects: false,
+        equivalent: false,
+        conditions: None,
         handler: Arc::new(Says { answer, asked: asked.clone() }),
     };
     (webhook, asked)

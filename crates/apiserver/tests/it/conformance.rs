@@ -6,6 +6,7 @@
 
 mod differences;
 pub mod embedded;
+pub mod hooks;
 mod mask;
 mod path;
 pub mod real;
@@ -194,7 +195,7 @@ async fn on_a_real_server(assets: &Path, cases: &[&Numbered<'_>], controllers: b
         return Vec::new();
     }
     let (_server, https) = RealServer::start(assets, controllers).await.unwrap_or_else(|why| panic!("{why}"));
-    all(cases, &https).await
+    all(cases, &https.with_hooks().await.unwrap()).await
 }
 
 /// Runs cases on one server, several at a time; a slow one holds up nobody.

@@ -10,10 +10,18 @@ mod concurrency;
 mod conformance;
 #[cfg(test)]
 mod differential;
+#[cfg(feature = "durable")]
+#[cfg(test)]
+mod durable;
 #[cfg(test)]
 mod extension;
 #[cfg(test)]
 mod hostile;
+#[cfg(test)]
+mod limits;
+#[cfg(feature = "durable")]
+#[cfg(test)]
+mod linear;
 #[cfg(test)]
 mod random;
 #[cfg(test)]

@@ -101,9 +101,17 @@ pub(super) async fn stamp(client: &Client, request: &Value) -> Result<Result<Sta
     Ok(Ok(Stamped { patch: write.patch(policy), is_required: policy.is_some() }))
 }
 
-/// Refuses another release for a cluster of a class where that would have to be approved: Cluster API replaces its machines, no
-/// envelope bounds that, and so there is nothing that could be approved.
-pub(super) async fn refused_of_class(client: &Client, request: &Value) -> Result<Option<String>, Unknown> {
+/// Clusters whose updates nobody can approve.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Unapproved {
+    /// Of a class: Cluster API replaces their machines, no envelope bounds that, and so there is nothing that could be approved.
+    OfClass,
+    /// Whose release is a label: approvals are written on a `TanzuKubernetesCluster`.
+    ByLabel,
+}
+
+/// Refuses another release for such a cluster where that would have to be approved.
+pub(super) async fn refused(client: &Client, request: &Value, of: Unapproved) -> Result<Option<String>, Unknown> {
     let (object, old) = (&request["object"], &request["oldObject"]);
     let release = |object: &Value| {
         let labels = &object["metadata"]["labels"];
@@ -117,11 +125,19 @@ pub(super) async fn refused_of_class(client: &Client, request: &Value) -> Result
     Ok(match policy(client, namespace).await? {
         Err(why) => Some(why),
         Ok(None) => None,
-        Ok(Some(_)) => Some(format!(
-            "updates have to be approved in the namespace {namespace}, and that of a cluster of a class cannot be: no envelope \
-             bounds what Cluster API does; whoever owns the namespace can set its label {} to none",
-            label::APPROVAL.name
-        )),
+        Ok(Some(_)) => {
+            let why = match of {
+                Unapproved::OfClass => {
+                    "that of a cluster of a class cannot be: no envelope bounds what Cluster API does"
+                }
+                Unapproved::ByLabel => "that of a cluster whose release is a label cannot be yet",
+            };
+            Some(format!(
+                "updates have to be approved in the namespace {namespace}, and {why}; whoever owns the namespace can set its \
+                 label {} to none",
+                label::APPROVAL.name
+            ))
+        }
     })
 }
 

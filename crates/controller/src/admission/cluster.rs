@@ -35,7 +35,7 @@ pub const RESOURCE: &str = "clusters";
 pub const OPERATIONS: [&str; 2] = ["CREATE", "UPDATE"];
 
 /// The annotations that say something about a release or a hold.
-const ANNOTATIONS: [&str; 3] =
+pub(crate) const ANNOTATIONS: [&str; 3] =
     [annotation::RESOLVE_RELEASE.name, annotation::HELD_FOR_RELEASE.name, annotation::KEEP_PAUSED.name];
 
 /// The fields that are changed, each as a whole.
@@ -103,7 +103,7 @@ async fn judge(
     cluster: &Cluster,
     before: Option<&Cluster>,
 ) -> Result<Judged, Unknown> {
-    if let Some(why) = approval::refused_of_class(client, request).await? {
+    if let Some(why) = approval::refused(client, request, approval::Unapproved::OfClass).await? {
         return Ok(Err(why));
     }
     let class = class(client, cluster, request).await?;

@@ -1,6 +1,6 @@
 //! What the management cluster says: mostly from the caches.
 
-mod pool;
+pub(crate) mod pool;
 
 use std::collections::BTreeMap;
 
@@ -112,7 +112,11 @@ pub(crate) fn latest_update(
 }
 
 pub(super) fn update(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> Option<UpdateRecord> {
-    let live = latest_update(ctx, subject.tkc)?;
+    update_record(&*latest_update(ctx, subject.tkc)?, gaps)
+}
+
+/// What the record of an update says.
+pub(crate) fn update_record(live: &ClusterUpdate, gaps: &mut Gaps) -> Option<UpdateRecord> {
     let name = live.metadata.name.clone().unwrap_or_default();
     let object = format!("ClusterUpdate/{name}");
     // The state comes with a second write; an update is running from the first on.
@@ -129,8 +133,8 @@ pub(super) fn update(ctx: &Context, subject: &Subject<'_>, gaps: &mut Gaps) -> O
             UpdateState::Failed => UpdateRecordState::Failed,
             UpdateState::Aborted => UpdateRecordState::Aborted,
         },
-        waiting: waited(&live),
-        progress: pool::moved(&live),
+        waiting: waited(live),
+        progress: pool::moved(live),
     })
 }
 
@@ -303,6 +307,6 @@ pub(crate) fn revision(meta: &ObjectMeta) -> Result<Revision, String> {
     Ok(Revision { uid: uid(meta)?, resource_version })
 }
 
-fn uid(meta: &ObjectMeta) -> Result<Uid, String> {
+pub(crate) fn uid(meta: &ObjectMeta) -> Result<Uid, String> {
     Uid::new(meta.uid.as_deref().unwrap_or_default()).map_err(|error| error.to_string())
 }

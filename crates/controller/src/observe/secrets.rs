@@ -8,16 +8,16 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 use windlass_api::kind::bootstrap::KubeadmConfig;
 use windlass_api::label;
-use windlass_api::name::{ClusterSecret, Uid};
+use windlass_api::name::ClusterSecret;
 use windlass_runtime::trimmed;
 
-use super::{Gaps, Subject};
-use crate::reconcile::context::Context;
+use super::{Gaps, Which};
+use crate::reconcile::context::Reach;
 use crate::said::said;
 
 /// Which Secrets are there.
 #[derive(Default)]
-pub(super) struct Found {
+pub(crate) struct Found {
     /// Those that belong to this cluster.
     pub present: BTreeSet<ClusterSecret>,
     /// The state of the kubeconfig.
@@ -32,7 +32,8 @@ const ALL: [ClusterSecret; 5] = [
     ClusterSecret::Kubeconfig,
 ];
 
-pub(super) async fn find(ctx: &Context, subject: &Subject<'_>, cluster: &Uid, gaps: &mut Gaps) -> Found {
+/// Finds those that are there and can be relied on. `owners` are the uids of what lasts as long as the cluster does.
+pub(crate) async fn find(ctx: &Reach, subject: &Which<'_>, owners: &BTreeSet<String>, gaps: &mut Gaps) -> Found {
     let api: Api<Secret> = Api::namespaced(ctx.access.client.clone(), subject.namespace.as_str());
     let of_cluster = ListParams::default().labels(&format!("{}={}", label::CLUSTER_NAME, subject.name));
     let listed = match trimmed::list_metadata(&api, &of_cluster).await {
@@ -48,7 +49,7 @@ pub(super) async fn find(ctx: &Context, subject: &Subject<'_>, cluster: &Uid, ga
         Some((secret, &live.metadata))
     };
     let secrets: Vec<(ClusterSecret, &ObjectMeta)> = ALL.into_iter().filter_map(named).collect();
-    let keepers = match keepers(ctx, subject, cluster, &secrets).await {
+    let keepers = match keepers(ctx, subject, owners, &secrets).await {
         Ok(keepers) => keepers,
         Err(error) => {
             gaps.note(format!("KubeadmConfigs of {}", subject.key), said(&error));
@@ -69,16 +70,17 @@ pub(super) async fn find(ctx: &Context, subject: &Subject<'_>, cluster: &Uid, ga
     found
 }
 
-/// Who keeps a cluster's Secrets: the Cluster, and the configurations of its machines. Clusters that others have made have their
+/// Who keeps a cluster's Secrets: those who own all of it (the Cluster, and its control plane where that makes them), and the configurations
+/// of its machines. Clusters that others have made have their
 /// certificates from the configuration of their first machine; whoever replaces that machine makes the Cluster their owner
 /// before anything else. Configurations are read only where a Secret belongs to anybody but the Cluster.
 async fn keepers(
-    ctx: &Context,
-    subject: &Subject<'_>,
-    cluster: &Uid,
+    ctx: &Reach,
+    subject: &Which<'_>,
+    owners: &BTreeSet<String>,
     secrets: &[(ClusterSecret, &ObjectMeta)],
 ) -> Result<BTreeSet<String>, kube::Error> {
-    let mut keepers = BTreeSet::from([cluster.to_string()]);
+    let mut keepers = owners.clone();
     if secrets.iter().all(|(_, secret)| leaving(secret, &keepers).is_none()) {
         return Ok(keepers);
     }

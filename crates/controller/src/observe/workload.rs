@@ -8,8 +8,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Node as LiveNode, Secret};
-use kube::api::{DynamicObject, ListParams, TypeMeta};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::ListParams;
 use kube::{Api, Client};
+use serde_json::Value;
 use windlass_api::condition::ConditionType;
 use windlass_api::label;
 use windlass_api::name::{AddonName, ClusterSecret, NodeName};
@@ -19,10 +21,10 @@ use windlass_plan::target::Target;
 use windlass_runtime::trimmed;
 
 use super::management::revision;
-use super::{Gaps, Subject};
+use super::{Gaps, Which};
 use crate::access::WorkloadCluster;
 use crate::execute::Kinds;
-use crate::reconcile::context::Context;
+use crate::reconcile::context::Reach;
 use crate::said::{is_not_found, said, with_causes};
 
 /// How long the workload cluster has for all its answers.
@@ -34,9 +36,9 @@ const KUBECONFIG_KEY: &str = "value";
 type Addons = BTreeMap<AddonName, Vec<AddonObject>>;
 
 /// Asks the workload cluster, if there is a kubeconfig for it.
-pub(super) async fn observe(
-    ctx: &Context,
-    subject: &Subject<'_>,
+pub(crate) async fn observe(
+    ctx: &Reach,
+    subject: &Which<'_>,
     target: &Target,
     kubeconfig: Option<&str>,
     gaps: &mut Gaps,
@@ -60,7 +62,7 @@ pub(super) async fn observe(
     }
 }
 
-async fn connect(ctx: &Context, subject: &Subject<'_>, revision: &str) -> Result<WorkloadCluster, String> {
+async fn connect(ctx: &Reach, subject: &Which<'_>, revision: &str) -> Result<WorkloadCluster, String> {
     if let Some(connection) = ctx.memory.connection(&subject.key, revision) {
         return Ok(connection);
     }
@@ -75,12 +77,7 @@ async fn connect(ctx: &Context, subject: &Subject<'_>, revision: &str) -> Result
     Ok(connection)
 }
 
-async fn ask(
-    ctx: &Context,
-    connection: &WorkloadCluster,
-    target: &Target,
-    gaps: &mut Gaps,
-) -> Result<Workload, String> {
+async fn ask(ctx: &Reach, connection: &WorkloadCluster, target: &Target, gaps: &mut Gaps) -> Result<Workload, String> {
     let nodes = nodes(&connection.client, gaps).await?;
     let applied = applied(&connection.client).await?;
     let mut addons = Addons::new();
@@ -143,7 +140,7 @@ async fn applied(client: &Client) -> Result<Option<AppliedAddons>, String> {
 
 /// The kinds that add-ons can be of: those of this release, those on record, and those that an earlier one surely had.
 fn kinds_of_addons(target: &Target, applied: Option<&AppliedAddons>) -> BTreeSet<(String, String)> {
-    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let objects = target.release.addons.values().flat_map(|addon| &addon.objects);
     let of_release = objects.map(|object| (text(&object["apiVersion"]), text(&object["kind"])));
     let always = ["DaemonSet", "Deployment"].map(|kind| ("apps/v1".to_owned(), kind.to_owned()));
@@ -167,13 +164,13 @@ async fn list_addons(
         Err(error) if error.is_no_such_kind() => return Ok(()),
         Err(error) => return Err(error.to_string()),
     };
-    let listed = match trimmed::list(&api, &of_addons).await {
+    let listed = match trimmed::list_values(&api, &of_addons).await {
         Ok(listed) => listed,
         Err(error) if is_not_found(&error) => return Ok(()),
         Err(error) => return Err(format!("list {kind} of {api_version}: {}", said(&error))),
     };
     for live in listed {
-        let object = format!("{kind}/{}", live.metadata.name.as_deref().unwrap_or_default());
+        let object = format!("{kind}/{}", live["metadata"]["name"].as_str().unwrap_or_default());
         if let Some((addon, found)) = gaps.take(&object, addon_object(live, api_version, kind)) {
             addons.entry(addon).or_default().push(found);
         }
@@ -182,13 +179,20 @@ async fn list_addons(
 }
 
 /// Objects come sorted: kinds are asked for in order, and each list is by namespace and name.
-fn addon_object(mut live: DynamicObject, api_version: &str, kind: &str) -> Result<(AddonName, AddonObject), String> {
-    // Items of a list of a built-in kind do not say what they are.
-    live.types = Some(TypeMeta { api_version: api_version.to_owned(), kind: kind.to_owned() });
-    let labels = live.metadata.labels.clone().unwrap_or_default();
+fn addon_object(mut live: Value, api_version: &str, kind: &str) -> Result<(AddonName, AddonObject), String> {
+    let metadata = &live["metadata"];
+    let text = |field: &str| metadata[field].as_str().map(str::to_owned);
+    let labels = metadata["labels"].as_object().into_iter().flatten();
+    let labels: BTreeMap<String, String> =
+        labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect();
     let addon = label::ADDON.get(&labels).map_err(|error| with_causes(&error))?;
     let addon = addon.ok_or("it lost its label while it was listed")?;
-    let revision = revision(&live.metadata)?;
-    let live = serde_json::to_value(&live).map_err(|error| error.to_string())?;
+    let meta = ObjectMeta { uid: text("uid"), resource_version: text("resourceVersion"), ..ObjectMeta::default() };
+    let revision = revision(&meta)?;
+    // Items of a list of a built-in kind do not say what they are.
+    if let Some(fields) = live.as_object_mut() {
+        fields.insert("apiVersion".to_owned(), api_version.into());
+        fields.insert("kind".to_owned(), kind.into());
+    }
     Ok((addon, AddonObject { revision, live }))
 }

@@ -1,6 +1,7 @@
 //! What the controller has at hand in every reconcile.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use k8s_openapi::api::batch::v1::Job;
@@ -26,13 +27,32 @@ use crate::execute::Kinds;
 use crate::resolve::Releases;
 use crate::resolve::kept::Kept;
 
-/// What the controller has at hand in every reconcile.
-pub(crate) struct Context {
+/// What is needed to look at a cluster, of whichever sort.
+pub(crate) struct Reach {
     pub access: Access,
-    pub caches: Caches,
-    pub releases: Releases,
     pub kinds: Kinds,
     pub memory: Memory,
+}
+
+impl Reach {
+    pub(crate) fn new(access: Access) -> Self {
+        Self { access, kinds: Kinds::new(), memory: Memory::default() }
+    }
+}
+
+impl Deref for Context {
+    type Target = Reach;
+
+    fn deref(&self) -> &Reach {
+        &self.reach
+    }
+}
+
+/// What the controller has at hand in every reconcile.
+pub(crate) struct Context {
+    pub reach: Reach,
+    pub caches: Caches,
+    pub releases: Releases,
     pub pace: Pace,
     pub recorder: Recorder,
 }

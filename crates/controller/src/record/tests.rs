@@ -57,6 +57,7 @@ pub(super) fn planned(now: &str) -> (PlanningInput, Planned) {
         consent: None,
         releases: Releases::default(),
         earlier_templates: Vec::new(),
+        deployed: None,
     };
     let input = PlanningInput { target, inventory, now, gates: Gates::all() };
     let mut planned = plan(&input);

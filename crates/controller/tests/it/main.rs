@@ -8,6 +8,7 @@ mod cluster_admission;
 mod execute;
 mod hooks;
 mod kept;
+mod leadership;
 mod metrics;
 mod propagation;
 mod recovery;

@@ -76,6 +76,8 @@ pub fn webhook(name: &str, operations: &[&str], of: [&str; 3], handler: Arc<dyn 
         failure: FailurePolicy::Fail,
         reinvoke: false,
         side_effects: false,
+        equivalent: false,
+        conditions: None,
         handler,
     }
 }

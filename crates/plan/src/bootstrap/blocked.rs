@@ -5,7 +5,7 @@ use std::fmt;
 use windlass_api::annotation;
 use windlass_api::name::{ClusterName, Namespace};
 
-use super::{SYSTEM_NAMESPACE, Subject};
+use super::{DELETE_TIMEOUT, SYSTEM_NAMESPACE, Subject};
 
 /// Why it is waited. `Display` says it in a sentence; [`Blocked::way_out`] says what would help.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -115,6 +115,11 @@ pub enum Blocked {
         /// What holds it.
         by: String,
     },
+    /// The cluster is to go, and packages that were added to it go before.
+    PackagesGoFirst {
+        /// What is still there, or keeps it from being known.
+        why: String,
+    },
     /// The hold on the cluster is for another release than it is asked to have.
     HeldForAnother {
         /// The release of the hold.
@@ -144,6 +149,7 @@ impl Blocked {
             Self::NotWritten { .. } => "NotWritten",
             Self::PauseAwaited { .. } => "PauseAwaited",
             Self::PackageHeld { .. } => "PackageHeld",
+            Self::PackagesGoFirst { .. } => "PackagesGoFirst",
             Self::HeldForAnother { .. } => "HeldForAnother",
         }
     }
@@ -190,6 +196,10 @@ impl Blocked {
                     .to_owned()
             }
             Self::PackageHeld { install, .. } => format!("let PackageInstall {install} go on"),
+            Self::PackagesGoFirst { .. } => {
+                let minutes = DELETE_TIMEOUT.as_mins();
+                format!("wait; {minutes} min after its deletion the cluster goes without that")
+            }
             Self::HeldForAnother { release, .. } => format!(
                 "wait; if it lasts, hold the cluster for {release}: kubectl annotate --overwrite cluster … {}={release}",
                 annotation::HELD_FOR_RELEASE
@@ -245,6 +255,9 @@ impl fmt::Display for Blocked {
                 write!(f, "{object} has not said yet that it is paused, and packages are touched when all is quiet")
             }
             Self::PackageHeld { package, by, .. } => write!(f, "the package {package} is held: {by}"),
+            Self::PackagesGoFirst { why } => {
+                write!(f, "the cluster is to go, and packages that were added to it go first: {why}")
+            }
             Self::HeldForAnother { held_for, release } => {
                 write!(f, "the cluster is held for {held_for}, and asked to have {release}")
             }

@@ -19,6 +19,37 @@ pub struct Course<'a> {
     pub bootstrap: Option<&'a ClusterBootstrap>,
 }
 
+/// How a cluster of a class is, in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// It is to go.
+    Deleting,
+    /// Its packages have been waited for so long that waiting will not help.
+    Stalled,
+    /// Its owner has paused it.
+    Paused,
+    /// Its API has not answered yet.
+    Creating,
+    /// It is not what it was asked to be yet.
+    Updating,
+    /// It is what it was asked to be.
+    Running,
+}
+
+impl Word {
+    /// The word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Deleting => "deleting",
+            Self::Stalled => "stalled",
+            Self::Paused => "paused",
+            Self::Creating => "creating",
+            Self::Updating => "updating",
+            Self::Running => "running",
+        }
+    }
+}
+
 impl<'a> Course<'a> {
     /// The release that it has: it is as it was asked to be when its packages are those of its release and well, Cluster API has
     /// nothing left to do, and nobody holds it.
@@ -52,21 +83,72 @@ impl<'a> Course<'a> {
             && [&status.control_plane, &status.workers].into_iter().flatten().all(all)
     }
 
-    /// What is in the way: packages, then what Cluster API says.
+    /// How it is, in one word.
+    pub fn word(&self) -> Word {
+        let initialization = self.cluster.status.as_ref().and_then(|status| status.initialization.as_ref());
+        let is_there = initialization.is_some_and(|reached| reached.control_plane_initialized);
+        match () {
+            () if self.cluster.metadata.deletion_timestamp.is_some() => Word::Deleting,
+            () if self.condition(ConditionType::Stalled).is_some_and(is_true) => Word::Stalled,
+            () if Held::of(self.cluster).is_paused_by_owner() => Word::Paused,
+            () if !is_there => Word::Creating,
+            () if self.reached().is_some() => Word::Running,
+            // Nobody brings packages into one that has no release.
+            () if hook::release(self.cluster).is_none() && self.is_rolled() => Word::Running,
+            () => Word::Updating,
+        }
+    }
+
+    /// The release that its packages are of; nothing while they are not chosen.
+    pub fn packages_of(&self) -> Option<&'a str> {
+        self.bootstrap?.status.as_ref()?.resolved_tkr.as_deref()
+    }
+
+    /// What is said of its packages.
+    fn condition(&self, type_: ConditionType) -> Option<&'a Condition> {
+        condition(&self.bootstrap?.status.as_ref()?.conditions, type_.as_str())
+    }
+
+    /// What is in the way: packages, a pause of its owner, then what Cluster API says.
     pub fn waits(&self) -> Vec<WaitingFor> {
-        let packages = self.bootstrap.and_then(|bootstrap| bootstrap.status.as_ref());
-        let conditions = packages.map(|status| status.conditions.as_slice()).unwrap_or_default();
-        let stalled = condition(conditions, ConditionType::Stalled.as_str()).filter(|it| is_true(it));
-        let ready = condition(conditions, ConditionType::PackagesReady.as_str()).filter(|it| !is_true(it));
-        let of_packages = stalled.or(ready);
-        let of_machines = self.cluster.status.as_ref().and_then(|status| {
-            let of = |type_: ConditionType| condition(&status.conditions, type_.as_str());
-            let found = [of(ConditionType::TopologyReconciled), of(ConditionType::Available)];
-            found.into_iter().flatten().find(|it| !is_true(it) && !it.message.is_empty())
-        });
-        let of_packages = of_packages.map(|it| self.wait(Stage::Packages, "ClusterBootstrap", it));
-        let of_machines = of_machines.map(|it| self.wait(Stage::ControlPlane, "Cluster", it));
+        let held = Held::of(self.cluster);
+        let of_packages = self.of_packages();
+        let of_machines = match () {
+            () if held.is_paused_by_owner() => Some(self.pause()),
+            // Cluster API says that it is paused; that it is held for its packages is said already.
+            () if held.hold.is_some() && of_packages.is_some() => None,
+            () => self.of_machines(),
+        };
         of_packages.into_iter().chain(of_machines).collect()
+    }
+
+    fn of_packages(&self) -> Option<WaitingFor> {
+        let stalled = self.condition(ConditionType::Stalled).filter(|it| is_true(it));
+        let ready = self.condition(ConditionType::PackagesReady).filter(|it| !is_true(it));
+        stalled.or(ready).map(|it| self.wait(Stage::Packages, "ClusterBootstrap", it))
+    }
+
+    fn of_machines(&self) -> Option<WaitingFor> {
+        let status = self.cluster.status.as_ref()?;
+        let of = |type_: ConditionType| condition(&status.conditions, type_.as_str());
+        let found = [of(ConditionType::TopologyReconciled), of(ConditionType::Available)];
+        let found = found.into_iter().flatten().find(|it| !is_true(it) && !it.message.is_empty());
+        found.map(|it| self.wait(Stage::ControlPlane, "Cluster", it))
+    }
+
+    fn pause(&self) -> WaitingFor {
+        let meta = &self.cluster.metadata;
+        let (namespace, name) =
+            (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+        let patch = r#"{"spec":{"paused":false}}"#;
+        WaitingFor {
+            stage: Stage::ControlPlane.to_string(),
+            reason: "Paused".to_owned(),
+            object: format!("Cluster/{name}"),
+            message: "spec.paused is true: its owner has paused it".to_owned(),
+            way_out: Some(format!("kubectl -n {namespace} patch cluster {name} --type=merge -p '{patch}'")),
+            ..WaitingFor::default()
+        }
     }
 
     fn wait(&self, stage: Stage, kind: &str, it: &Condition) -> WaitingFor {
@@ -83,4 +165,79 @@ impl<'a> Course<'a> {
 
 fn is_true(condition: &Condition) -> bool {
     condition.status == "True"
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const NEW: &str = "v1.25.7---vmware.2-tkg.1";
+
+    /// A cluster that is at its release, and what is different in this one.
+    fn check(cluster: &Value, bootstrap: &Value, word: Word, waits: &[&str]) {
+        let mut whole = json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+            "metadata": {"name": "wl", "namespace": "dev", "generation": 3, "labels": {"run.tanzu.vmware.com/tkr": NEW}},
+            "spec": {"topology": {"classRef": {"name": "a"}, "version": "v1.25.7+vmware.2"}},
+            "status": {
+                "initialization": {"controlPlaneInitialized": true},
+                "conditions": [{"type": "TopologyReconciled", "status": "True", "observedGeneration": 3, "reason": "", "message": "", "lastTransitionTime": ""}],
+            },
+        });
+        merge(&mut whole, cluster);
+        let mut packages = json!({
+            "apiVersion": "run.tanzu.vmware.com/v1alpha3", "kind": "ClusterBootstrap", "metadata": {"name": "wl"}, "spec": {},
+            "status": {"resolvedTKR": NEW, "conditions": [said("PackagesReady", "True", "")]},
+        });
+        merge(&mut packages, bootstrap);
+        let (cluster, bootstrap): (Cluster, ClusterBootstrap) =
+            (serde_json::from_value(whole).unwrap(), serde_json::from_value(packages).unwrap());
+        let course = Course { cluster: &cluster, bootstrap: Some(&bootstrap) };
+        let told: Vec<String> =
+            course.waits().iter().map(|wait| format!("{}: {}", wait.object, wait.message)).collect();
+        assert_eq!((course.word(), told.iter().map(String::as_str).collect::<Vec<_>>()), (word, waits.to_vec()));
+    }
+
+    fn merge(value: &mut Value, more: &Value) {
+        match (value, more) {
+            (Value::Object(fields), Value::Object(more)) => {
+                for (key, more) in more {
+                    merge(fields.entry(key.clone()).or_insert(Value::Null), more);
+                }
+            }
+            (value, more) => *value = more.clone(),
+        }
+    }
+
+    fn said(type_: &str, status: &str, message: &str) -> Value {
+        json!({"type": type_, "status": status, "reason": "R", "message": message, "lastTransitionTime": ""})
+    }
+
+    #[test]
+    fn a_cluster_is_told_in_one_word_with_what_is_in_the_way() {
+        let well = json!({});
+        check(&well, &well, Word::Running, &[]);
+        let failing = json!({"status": {"conditions": [said("PackagesReady", "False", "antrea has failed")]}});
+        let held = json!({
+            "metadata": {"annotations": {"tkg.tanzu.vmware.com/paused": NEW}}, "spec": {"paused": true},
+            "status": {"conditions": [said("TopologyReconciled", "False", "Cluster spec.paused is set to true")]},
+        });
+        let told = "ClusterBootstrap/wl: antrea has failed";
+        check(&held, &failing, Word::Updating, &[told]);
+        let stalled = [said("PackagesReady", "False", "antrea has failed"), said("Stalled", "True", "it lasts")];
+        check(&held, &json!({"status": {"conditions": stalled}}), Word::Stalled, &["ClusterBootstrap/wl: it lasts"]);
+        let pause = "Cluster/wl: spec.paused is true: its owner has paused it";
+        check(&json!({"spec": {"paused": true}}), &well, Word::Paused, &[pause]);
+        let mut kept = held.clone();
+        kept["metadata"]["annotations"]["windlass.dev/keep-paused"] = json!("");
+        check(&kept, &failing, Word::Paused, &[told, pause]);
+        let rolling = json!({"status": {"conditions": [said("TopologyReconciled", "False", "MachineDeployment a")]}});
+        check(&rolling, &well, Word::Updating, &["Cluster/wl: MachineDeployment a"]);
+        let without_release = json!({"metadata": {"labels": null}});
+        check(&without_release, &json!({"status": null}), Word::Running, &[]);
+        check(&json!({"status": {"initialization": null}}), &well, Word::Creating, &[]);
+        check(&json!({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}), &well, Word::Deleting, &[]);
+    }
 }

@@ -8,14 +8,16 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 use windlass_api::annotation;
 use windlass_api::condition::ConditionType;
+use windlass_api::kind::Condition;
 use windlass_api::kind::packaging::{PackageInstall, is_true};
 use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::name::{ClusterSecret, PackagePart};
 
 use super::bring::Workload;
+use super::condition::{self, Gate};
 use super::hold::release;
 use super::step::{Object, Step, Write};
-use super::{FINALIZER, SYSTEM_NAMESPACE, Subject, clone, listed, settle};
+use super::{Blocked, FINALIZER, SYSTEM_NAMESPACE, Subject, clone, listed, settle};
 use crate::step::{Place, Revision};
 
 /// How long it is waited for packages to go.
@@ -44,21 +46,30 @@ pub struct Left {
     /// What is written, in order.
     pub steps: Vec<Step>,
     /// What it is waited for.
-    pub waits_for: Option<String>,
+    pub waits_for: Option<Blocked>,
+    /// What it is not waited for any more: its time is over.
+    pub given_up: Option<String>,
 }
 
 /// One step towards the end.
 pub fn leave(seen: &Leaving<'_>) -> Left {
     // Cluster API lets nothing go that is paused, and nobody waits for packages any more.
     if let Some(step) = release(seen.cluster, "the cluster is to go") {
-        return Left { steps: vec![step], waits_for: None };
+        return Left { steps: vec![step], waits_for: None, given_up: None };
     }
     let expired = seen.now.duration_since(seen.since) >= DELETE_TIMEOUT;
-    let (mut steps, waits_for) = if expired { (Vec::new(), None) } else { packages(seen) };
-    if waits_for.is_none() {
-        steps = finalizers(seen);
+    match packages(seen) {
+        (steps, Some(why)) if !expired => {
+            Left { steps, waits_for: Some(Blocked::PackagesGoFirst { why }), given_up: None }
+        }
+        (_, given_up) => Left { steps: finalizers(seen), waits_for: None, given_up },
     }
-    Left { steps, waits_for }
+}
+
+/// The conditions of a `ClusterBootstrap` whose cluster waits for packages to go.
+pub fn leaving(bootstrap: &ClusterBootstrap, blocked: &Blocked, now: Timestamp) -> Vec<Condition> {
+    let before = bootstrap.status.clone().unwrap_or_default().conditions;
+    condition::with_gate(&before, &Gate { blocked: Some(blocked), stalled: None, outside: Vec::new() }, now)
 }
 
 /// Deletes packages that were added, and says which of them is still there.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::machines::{shown, template};
-use super::{Effect, FieldChange, rule};
+use super::{Effect, FieldChange, classic, rule};
 use crate::diff;
 use crate::inventory::KubeadmControlPlane;
 use crate::planner::role;
@@ -23,6 +23,11 @@ pub(crate) fn new(scope: &Scope<'_>) -> FieldChange {
 /// What is different about one that is there.
 pub(crate) fn changes(scope: &Scope<'_>, observed: &KubeadmControlPlane) -> Vec<FieldChange> {
     let (role, release) = (role::CONTROL_PLANE, &scope.target.release);
+    if let Some(fields) = &scope.target.fields {
+        let mut changes = classic::object((STAGE, role), KIND, &observed.live, &fields.control_plane);
+        changes.extend(template_changes(scope, observed));
+        return changes;
+    }
     let version = FieldChange::ordered(STAGE, role, (KIND, "spec.version"), &observed.version, &release.kubernetes);
     let mut changes: Vec<FieldChange> = version.into_iter().collect();
     changes.extend(template_changes(scope, observed));

@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use windlass_api::kind::topology::Topology;
 
-use super::{Effect, FieldChange, kubeadm_control_plane, rule, topology};
+use super::{Effect, FieldChange, classic, kubeadm_control_plane, rule, topology};
 use crate::diff::{self, Difference};
 use crate::inventory::{Inventory, Machine, Pool, Template};
 use crate::planner::{missing, role, rows};
@@ -127,18 +127,36 @@ pub(crate) fn pool(scope: &Scope<'_>, pool: &PoolTarget, observed: &Pool) -> Vec
     let stage = Stage::Workers;
     let of = |field| ("MachineDeployment", field);
     let mut changes: Vec<FieldChange> = Vec::new();
+    if let Some(fields) = scope.target.fields.as_ref().and_then(|fields| fields.pools.get(&pool.name)) {
+        changes.extend(classic::object((stage, &role), "MachineDeployment", &observed.live, &fields.deployment));
+        changes.extend(templates(scope, pool, observed).into_iter().flatten());
+        return changes;
+    }
     // One that keeps its version for now is only scaled: other templates would come with the other version.
     if pool.version == PoolVersion::Release {
         let to = &scope.target.release.kubernetes;
         changes.extend(FieldChange::ordered(stage, &role, of("spec.template.spec.version"), &observed.version, to));
-        let [infrastructure, bootstrap] = template_specs(scope, pool);
-        let place = (stage, role.as_str());
-        changes.extend(template(place, "WCPMachineTemplate", &infrastructure, &observed.infrastructure_template));
-        changes.extend(template(place, "KubeadmConfigTemplate", &bootstrap, &observed.bootstrap_template));
+        changes.extend(templates(scope, pool, observed).into_iter().flatten());
     }
     let (from, to) = (observed.replicas, pool.machines.count);
     changes.extend(FieldChange::ordered(stage, &role, of("spec.replicas"), &from, &to));
     changes
+}
+
+/// What is different about the two templates of a pool: infrastructure, and bootstrap.
+fn templates(scope: &Scope<'_>, pool: &PoolTarget, observed: &Pool) -> [Vec<FieldChange>; 2] {
+    let role = role::pool(&pool.name);
+    let [infrastructure, bootstrap] = template_specs(scope, pool);
+    let place = (Stage::Workers, role.as_str());
+    [
+        template(place, "WCPMachineTemplate", &infrastructure, &observed.infrastructure_template),
+        template(place, "KubeadmConfigTemplate", &bootstrap, &observed.bootstrap_template),
+    ]
+}
+
+/// Which of the two templates of a pool have to be others: infrastructure, and bootstrap.
+pub(crate) fn differing_templates(scope: &Scope<'_>, pool: &PoolTarget, observed: &Pool) -> [bool; 2] {
+    templates(scope, pool, observed).map(|changes| !changes.is_empty())
 }
 
 /// What is different about a template.

@@ -5,7 +5,7 @@
 
 use super::Blocked;
 use crate::inventory::Inventory;
-use crate::resolve::{self, Refusal, hops};
+use crate::resolve::{self, Refusal, hops, labelled};
 use crate::target::Target;
 
 /// Refuses a target that cannot be reached from what is there in one update. Pools may have waited for several minors of the
@@ -17,9 +17,11 @@ pub fn version_path(target: &Target, inventory: &Inventory) -> Option<Blocked> {
     let pools = inventory.pools.values().map(|pool| (&pool.version, &release.kubernetes));
     let nodes = inventory.reachable().map(|workload| workload.nodes).unwrap_or_default();
     let distributions = nodes.iter().filter_map(|node| Some((node.distribution.as_ref()?, &release.distribution)));
+    let deployed = inventory.deployed.as_ref();
     let refusal = machines
         .chain(kubeadm)
         .find_map(|from| resolve::change(from, &release.kubernetes).err())
+        .or_else(|| deployed.and_then(|from| labelled::not_older(from, &release.distribution).err()))
         .or_else(|| pools.chain(distributions).find_map(|(from, to)| resolve::not_back(from, to).err()))
         .or_else(|| too_old(target, inventory))?;
     Some(Blocked::VersionRefused { why: refusal.to_string() })

@@ -30,6 +30,9 @@ pub struct Pool {
     /// When it last moved: something about it was other than the record of the update says. `None` while it is at rest, and
     /// where no record remembers.
     pub moved_at: Option<Timestamp>,
+    /// The `MachineDeployment` as it was read, with who owns which field. Only where a release sets fields of it.
+    #[serde(skip_serializing_if = "serde_json::Value::is_null")]
+    pub live: serde_json::Value,
 }
 
 impl Pool {

@@ -9,6 +9,7 @@ use crate::change;
 use crate::change::kubeadm_control_plane::{changes, template_changes};
 use crate::gate::{self, Blocked, Gate};
 use crate::inventory::{Inventory, KubeadmControlPlane};
+use crate::render::classic::{self, Rendered};
 use crate::render::{Scope, kubeadm_control_plane as rendered};
 use crate::step::{Action, Place, Stage, Step};
 
@@ -65,11 +66,16 @@ fn lost(case: &Case<'_>) -> Option<Blocked> {
 fn change(case: &Case<'_>, observed: &KubeadmControlPlane, cluster: &Uid) -> Vec<Step> {
     let scope = case.scope();
     let found = &observed.infrastructure_template;
-    let why = if is_replaced(&scope, observed) {
-        "every package is ready, and the control plane is well"
-    } else {
-        "another number of machines is wanted"
+    let why = match (is_replaced(&scope, observed), &scope.target.fields) {
+        (true, _) => "every package is ready, and the control plane is well",
+        (false, Some(_)) => "the release has it so",
+        (false, None) => "another number of machines is wanted",
     };
+    if scope.target.fields.is_some() {
+        let rendered = classic::control_plane(&scope, observed).into_iter();
+        let action = |it: &Rendered| it.action(&observed.revision);
+        return rendered.map(|it| step(&it.role, action(&it), why)).collect();
+    }
     let is_other = !template_changes(&scope, observed).is_empty();
     let template = if is_other { rendered::template_name(&scope) } else { found.name.clone() };
     let mut steps = Vec::new();

@@ -21,7 +21,7 @@ pub(super) fn end(drive: Drive, inventory: &Inventory) -> Option<UpdateEnd> {
     let distribution = match drive {
         Drive::Machines => labelled?,
         // Machines that others made may not say what they were made from.
-        Drive::KubeadmControlPlane | Drive::Topology => labelled.unwrap_or(kubernetes),
+        Drive::KubeadmControlPlane | Drive::Topology => inventory.deployed.as_ref().or(labelled).unwrap_or(kubernetes),
     };
     let text = |name: Option<&str>| name.unwrap_or_default().to_owned();
     let mut end = UpdateEnd {
@@ -41,6 +41,9 @@ pub(super) fn end(drive: Drive, inventory: &Inventory) -> Option<UpdateEnd> {
             end.pools = inventory.pools.iter().map(pool).collect();
             if let Some(observed) = &inventory.control_plane.kubeadm {
                 end.control_plane.count = observed.replicas;
+                if end.control_plane.class.is_empty() {
+                    end.control_plane = self::machines(observed.replicas, &observed.infrastructure_template);
+                }
             }
         }
     }

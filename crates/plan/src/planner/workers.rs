@@ -8,6 +8,7 @@ use super::{StagePlan, pool_health, role};
 use crate::change::{self, Effect, FieldChange};
 use crate::gate::{self, Blocked, Gate};
 use crate::inventory::{EarlierTemplate, Inventory, Pool};
+use crate::render::classic;
 use crate::render::workers::{PoolTemplates, changed_deployment, deployment, template_specs, templates};
 use crate::render::{self, Scope};
 use crate::report::StageState;
@@ -64,6 +65,7 @@ fn pool_plan(case: &Case<'_>, pool: &PoolTarget, ahead: Option<Blocked>) -> Stag
     }
     let steps = match observed {
         None => create(&scope, pool, cluster),
+        Some(observed) if scope.target.fields.is_some() => brought(&scope, pool, observed, replaced),
         Some(observed) if replaced => switch(&scope, pool, observed, cluster),
         Some(observed) => vec![scale(&scope, pool, observed, cluster)],
     };
@@ -154,6 +156,13 @@ fn create(scope: &Scope<'_>, pool: &PoolTarget, cluster: &Uid) -> Vec<Step> {
     let object = deployment(scope, pool, &PoolTemplates::of(scope, pool), cluster);
     let objects = templates(scope, pool, [None, None], cluster).into_iter().chain([object]);
     objects.map(|object| step(pool, Action::Create { object }, "the cluster has an API to join")).collect()
+}
+
+/// What the release sets on a pool of its owner's.
+fn brought(scope: &Scope<'_>, wanted: &PoolTarget, observed: &Pool, replaced: bool) -> Vec<Step> {
+    let why = if replaced { "the control plane is ahead of it" } else { "the release has it so" };
+    let rendered = classic::pool(scope, wanted, observed).into_iter();
+    rendered.map(|it| step(wanted, it.action(&observed.revision), why)).collect()
 }
 
 /// New templates, and one write that switches to both and to the version.

@@ -16,7 +16,7 @@ use windlass_api::version::KubernetesVersion;
 use super::defaults::{FieldDefault, FieldOwner, KindDefaults};
 use super::error::{Subject, quoted, quoted_list};
 use super::field::FieldPath;
-use super::{ImageTag, Release, ReleaseError, ReleaseState, Spelling, yaml};
+use super::{ImageTag, MachineImage, Release, ReleaseError, ReleaseState, Spelling, yaml};
 
 const SPEC: &str = "spec";
 const RELEASE_OWNED: &str = "releaseOwned";
@@ -27,7 +27,7 @@ const STATE: &str = "state";
 const KEYS: [&str; 4] = [SPEC, RELEASE_OWNED, USER_OWNED, STATE];
 
 /// Where kinds carry the version of Kubernetes. The field is the release's, whether it is listed or not.
-const VERSION_FIELDS: [(&str, &[&str]); 6] = [
+pub(crate) const VERSION_FIELDS: [(&str, &[&str]); 6] = [
     ("cluster", &["spec", "topology", "version"]),
     ("kubeadmcontrolplane", &["spec", "version"]),
     ("machine", &["spec", "version"]),
@@ -47,6 +47,10 @@ const METADATA: [&str; 2] = ["annotations", "labels"];
 
 /// The kind whose defaults have the images of Kubernetes, and where.
 const KUBEADM: (&str, [&str; 3]) = ("kubeadmcontrolplane", ["spec", "kubeadmConfigSpec", "clusterConfiguration"]);
+
+/// The kind whose defaults have the image that machines are made from, and where. The field is the release's: what is on the image
+/// and the version belong together.
+const IMAGE: (&str, [&str; 4]) = ("wcpmachinetemplate", ["spec", "template", "spec", "imageName"]);
 
 impl Release {
     /// Reads the release of a set of `ConfigMap`s: all of it, or nothing. The set is all there is of one version in one
@@ -70,6 +74,9 @@ impl Release {
         release.state = first.state;
         if let Some(map) = read.iter().find(|map| map.kind == KUBEADM.0) {
             release.read_kubeadm(map)?;
+        }
+        if let Some(map) = read.iter_mut().find(|map| map.kind == IMAGE.0) {
+            release.images = map.own_image()?.into_iter().collect();
         }
         release.defaults = read.into_iter().map(|map| (map.kind, map.defaults)).collect();
         Ok(release.sealed())
@@ -166,6 +173,22 @@ impl Read {
         let kubernetes = own_version(&subject, &kind, &mut defaults)?;
         let state = state(&subject, map)?;
         Ok(Self { subject, namespace, kind, version, state, kubernetes, defaults })
+    }
+
+    /// The image that machines are made from.
+    fn own_image(&mut self) -> Result<Option<MachineImage>, ReleaseError> {
+        let path = FieldPath::of(&IMAGE.1);
+        let Some(field) = self.defaults.fields.get_mut(&path) else { return Ok(None) };
+        let key = path.to_string();
+        if field.owner == FieldOwner::User {
+            return Err(self.subject.wrong(key, "is the image of the release, and cannot be in data.userOwned"));
+        }
+        field.owner = FieldOwner::Release;
+        let Some(text) = field.value.as_str() else {
+            return Err(self.subject.wrong(key, "is no name; accepted is that of a VirtualMachineImage"));
+        };
+        let name = self.subject.read(key.as_str(), text)?;
+        Ok(Some(MachineImage { name, os: None, reference: None }))
     }
 
     /// Whether another one, which is next to it in order, can be of the same release.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::field::FieldPath;
+use crate::diff::Owners;
 
 /// What a release says about objects of one kind, field by field.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -24,7 +25,7 @@ pub struct FieldDefault {
 }
 
 /// Whose a field is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FieldOwner {
     /// Whoever fills it first: it is set where there is nothing, at creation and at every update.
@@ -48,6 +49,25 @@ impl KindDefaults {
                 path.put(object, field.value.clone());
             }
         }
+    }
+
+    /// What is applied to an object that is there, by whoever applies under this name: the fields of the release, those that are
+    /// empty, and those that the same one has filled in before, as they are: what is not applied again would go. All else is
+    /// somebody else's, and is not in it.
+    pub fn applied(&self, live: &Value, manager: &str) -> Value {
+        let owners = Owners::of(live);
+        let mut applied = json!({});
+        for (path, field) in &self.fields {
+            let value = match field.owner {
+                FieldOwner::Release => Some(&field.value),
+                FieldOwner::SetIfEmpty if is_empty(path, live) => Some(&field.value),
+                FieldOwner::SetIfEmpty | FieldOwner::User => path.get(live).filter(|_| owners.has(manager, path)),
+            };
+            if let Some(value) = value {
+                path.put(&mut applied, value.clone());
+            }
+        }
+        applied
     }
 
     /// Brings an object that is there to the release.

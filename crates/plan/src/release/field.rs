@@ -26,6 +26,11 @@ impl FieldPath {
         Self(parts)
     }
 
+    /// The path of these parts, which are written down in this program.
+    pub(crate) fn of(parts: &[&str]) -> Self {
+        Self(parts.iter().map(|part| (*part).to_owned()).collect())
+    }
+
     /// Whether it can be a part of a path: the key of a label has at most 253 and 63 characters, with a slash between them.
     pub(super) fn is_part(text: &str) -> bool {
         const PART_MAX: usize = 317;

@@ -30,7 +30,10 @@ pub fn template_name(scope: &Scope<'_>) -> ObjectName {
 
 /// The `spec.template.spec` of the template, as far as it is ours.
 pub fn template_spec(scope: &Scope<'_>) -> Value {
-    json!(scope.infrastructure(&scope.target.control_plane))
+    match &scope.target.fields {
+        Some(fields) => fields.template.clone(),
+        None => json!(scope.infrastructure(&scope.target.control_plane)),
+    }
 }
 
 /// The template of the machines' infrastructure. What is in the one that it takes the place of, and is not ours, is in it too.

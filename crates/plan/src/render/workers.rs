@@ -38,6 +38,9 @@ impl PoolTemplates {
 
 /// The `spec.template.spec` of the two templates: infrastructure, and bootstrap.
 pub fn template_specs(scope: &Scope<'_>, pool: &PoolTarget) -> [Value; 2] {
+    if let Some(fields) = scope.target.fields.as_ref().and_then(|fields| fields.pools.get(&pool.name)) {
+        return [fields.infrastructure.clone(), fields.bootstrap.clone()];
+    }
     [json!(scope.infrastructure(&pool.machines)), json!(kubeadm::join_workers(scope))]
 }
 

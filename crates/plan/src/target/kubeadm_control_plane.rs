@@ -63,6 +63,7 @@ impl Target {
             network: NetworkTarget::of(parts.cluster.spec.cluster_network.as_ref())?,
             defaults: Defaults::default(),
             topology: None,
+            fields: None,
         })
     }
 }

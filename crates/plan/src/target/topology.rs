@@ -87,6 +87,7 @@ impl Target {
             network: NetworkTarget::of(cluster.spec.cluster_network.as_ref())?,
             defaults: Defaults::default(),
             topology: Some(TopologyTarget { class: topology.class_ref.name.clone(), variables }),
+            fields: None,
         })
     }
 }

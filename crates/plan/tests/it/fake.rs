@@ -75,6 +75,7 @@ impl Fake {
             consent: None,
             releases: Releases::default(),
             earlier_templates: Vec::new(),
+            deployed: None,
         };
         Self { target, inventory, gates: gates(), made: BTreeMap::new(), workers: Vec::new(), writes: 0 }
     }
@@ -240,6 +241,7 @@ impl Fake {
             progress: PoolProgress { observed: false, ..progress },
             machines: Vec::new(),
             moved_at: None,
+            live: serde_json::Value::Null,
         };
         self.inventory.pools.insert(name, pool);
     }

@@ -459,6 +459,7 @@ fn rolled_by_cluster_api(version: &str, up_to_date: u32) -> ControlPlane {
         versions: vec![version.parse().unwrap()],
         unwell: None,
         owns_addons: false,
+        live: serde_json::Value::Null,
     };
     ControlPlane { kubeadm: Some(kubeadm), ..ControlPlane::default() }
 }

@@ -5,6 +5,7 @@
 mod abort;
 mod bootstrap;
 mod change;
+mod classic;
 mod drives;
 mod envelope;
 mod fake;

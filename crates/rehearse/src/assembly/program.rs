@@ -13,7 +13,7 @@ use windlass_sim::program::{Container, Exit, Programs, Reply, Unheard};
 
 use super::Assembly;
 use super::voice::Voice;
-use crate::crash::{Crashes, Process};
+use crate::crash::Process;
 
 /// The words that a container begins with which replaces a control plane, or gives that up.
 const UPGRADER: [&str; 2] = ["windlass", "control-plane"];
@@ -80,7 +80,7 @@ impl Programs for Upgraders {
     /// The one server that there is answers what Cluster API asks. It fails when the webhook does: both are the same process.
     fn post(&self, url: String, body: Vec<u8>) -> BoxFuture<'static, Result<Reply, Unheard>> {
         let faults = self.assembly.world.faults().clone();
-        let hooks = Hooks::new(self.assembly.client(&Crashes::none().process(Caller::Controllers)));
+        let hooks = Hooks::new(self.assembly.answering());
         async move {
             let Some(path) = url.strip_prefix(&hooks::address()) else {
                 return Err(Unheard { url, why: "no such host".to_owned() });

@@ -9,7 +9,7 @@ use serde_json::Value;
 use windlass_apiserver::ApiServer;
 use windlass_apiserver::admission::{FailurePolicy, Handler, Rule, Scope, Webhook};
 use windlass_apiserver::selector::label::LabelSelector;
-use windlass_controller::admission::{self, cluster};
+use windlass_controller::admission::{self, classic, cluster};
 use windlass_controller::bootstrap::admission as bootstraps;
 use windlass_plan::resolve::hold::HoldBy;
 use windlass_sim::fault::{Faults, Unasked};
@@ -21,6 +21,8 @@ enum Of {
     Clusters,
     /// Clusters of a class, which are held by this.
     ClassyClusters(HoldBy),
+    /// Classic clusters, whose release is a label.
+    LabelledClusters,
     /// The packages of clusters of a class.
     Bootstraps,
 }
@@ -43,6 +45,7 @@ impl Handler for Admission {
             match self.of {
                 Of::Clusters => admission::review(&self.client, review).await,
                 Of::ClassyClusters(hold_by) => cluster::review(&self.client, hold_by, review).await,
+                Of::LabelledClusters => classic::review(&self.client, review).await,
                 Of::Bootstraps => bootstraps::review(&self.client, review).await,
             }
         }
@@ -53,13 +56,14 @@ impl Handler for Admission {
         match self.of {
             Of::Clusters => admission::concerns(object, old),
             Of::ClassyClusters(_) => cluster::concerns(object, old),
+            Of::LabelledClusters => classic::concerns(object, old),
             Of::Bootstraps => bootstraps::concerns(object, old),
         }
     }
 }
 
 /// Adds the webhooks to a server. They change nothing but the object, so dry runs ask them too.
-pub(super) fn add(server: &ApiServer, classes: Option<HoldBy>, client: &Client, faults: &Faults) {
+pub(super) fn add(server: &ApiServer, (classes, labels): (Option<HoldBy>, bool), client: &Client, faults: &Faults) {
     let webhook = |name: &str, of: Of, rule: Rule| Webhook {
         name: name.into(),
         rules: vec![rule],
@@ -69,10 +73,16 @@ pub(super) fn add(server: &ApiServer, classes: Option<HoldBy>, client: &Client, 
         // That of clusters of a class is asked again when another has changed the release.
         reinvoke: matches!(of, Of::ClassyClusters(_)),
         side_effects: false,
+        equivalent: false,
+        conditions: None,
         handler: Arc::new(Admission { of, client: client.clone(), faults: faults.clone() }),
     };
     let of_clusters = rule(&admission::OPERATIONS, [admission::GROUP, admission::VERSION, admission::RESOURCE]);
     server.admission().add_mutating(webhook(admission::NAME, Of::Clusters, of_clusters));
+    if labels {
+        let of_labelled = rule(&classic::OPERATIONS, [classic::GROUP, classic::VERSION, classic::RESOURCE]);
+        server.admission().add_mutating(webhook(classic::NAME, Of::LabelledClusters, of_labelled));
+    }
     let Some(hold_by) = classes else { return };
     let of_classy = rule(&cluster::OPERATIONS, [cluster::GROUP, cluster::VERSION, cluster::RESOURCE]);
     server.admission().add_mutating(webhook(cluster::NAME, Of::ClassyClusters(hold_by), of_classy));

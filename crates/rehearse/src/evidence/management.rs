@@ -134,14 +134,18 @@ fn holds_of(object: &Value) -> Vec<Hold> {
     let annotations = object["metadata"]["annotations"].as_object().unwrap_or(&none);
     let prefixes = [annotation::PRE_DRAIN_HOLD_PREFIX, annotation::PRE_TERMINATE_HOLD_PREFIX];
     let is_hold = |key: &&String| {
-        *key == annotation::PAUSED.name
-            || (prefixes.iter().any(|prefix| key.starts_with(prefix)) && !key.ends_with(OF_CLUSTER_API))
+        *key == annotation::PAUSED.name || (prefixes.iter().any(|prefix| key.starts_with(prefix)) && !is_let_go_of(key))
     };
     for key in annotations.keys().filter(is_hold) {
         let way_out = format!("kubectl -n {namespace} annotate {plural} {name} {key}-");
         holds.push(hold(format!("it has the annotation {key}"), way_out));
     }
     holds
+}
+
+/// Whether whoever set a hook takes it away by itself: the control plane, and we.
+fn is_let_go_of(key: &str) -> bool {
+    key.ends_with(OF_CLUSTER_API) || key == annotation::OUTLIVES_PACKAGES.name
 }
 
 /// The add-ons that somebody else has brought in.

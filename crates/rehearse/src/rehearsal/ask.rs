@@ -79,6 +79,7 @@ pub(crate) async fn ask(world: &World, cluster: &NamespacedName, drive: Drive, a
             let clusters: Api<Cluster> = Api::namespaced(world.client(), namespace);
             clusters.create(&PostParams::default(), object).await.map(drop)
         }
+        Ask::Create(Manifest::Label(objects)) => create_all(world, namespace, objects).await,
     };
     match asked {
         Ok(()) => Ok(Answer::Accepted),
@@ -87,6 +88,18 @@ pub(crate) async fn ask(world: &World, cluster: &NamespacedName, drive: Drive, a
         }
         Err(source) => Err(Error::Ask { cluster: cluster.clone(), source: Box::new(source) }),
     }
+}
+
+/// Several objects, one after the other, as `kubectl apply` brings a file.
+async fn create_all(world: &World, namespace: &str, objects: &[DynamicObject]) -> Result<(), kube::Error> {
+    for object in objects {
+        let types = object.types.clone().unwrap_or_default();
+        let (group, version) = types.api_version.split_once('/').unwrap_or(("", &types.api_version));
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, &types.kind));
+        let api: Api<DynamicObject> = Api::namespaced_with(world.client(), namespace, &kind);
+        api.create(&PostParams::default(), object).await?;
+    }
+    Ok(())
 }
 
 /// Who holds clusters by hooks has told Cluster API so long before: a rehearsal that has just begun waits until that is so.
@@ -118,6 +131,11 @@ pub(crate) fn release(drive: Drive, to: &str) -> Value {
             let mut patch = json!({});
             put_release(&mut patch, to);
             patch
+        }
+        Drive::Label => {
+            // A label has no `v` in it.
+            let to = to.strip_prefix('v').unwrap_or(to);
+            json!({"metadata": {"labels": {label::RELEASE_VERSION.name: to}}})
         }
     }
 }

@@ -26,8 +26,9 @@ pub(super) enum Chosen {
     Named(&'static str),
 }
 
-const CONFIG_MAPS: [Chosen; 3] = [
+const CONFIG_MAPS: [Chosen; 4] = [
     Chosen::Labelled(label::KEPT_RELEASE.name),
+    Chosen::Labelled(label::RELEASE_VERSION.name),
     Chosen::Labelled(label::ADDITIONAL_COMPATIBLE_RELEASES.name),
     Chosen::Named(METADATA),
 ];

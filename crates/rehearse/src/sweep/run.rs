@@ -97,8 +97,8 @@ async fn run_in(world: World, subject: &Subject, plan: &Plan) -> Result<Run, Err
     let left_out = plan.old.iter().filter_map(|old| old.left_out());
     let gates = Gates::without(&subject.request.without_gates.iter().copied().chain(left_out).collect::<Vec<_>>());
     let old = plan.old.clone();
-    let (crashing, classes) = (crashes.clone(), subject.drive.classes());
-    let settings = Settings { gates, crashes: crashing, classes, old, ..Settings::rehearsal(&world) };
+    let (crashing, classes, labels) = (crashes.clone(), subject.drive.classes(), subject.drive.is_label());
+    let settings = Settings { gates, crashes: crashing, classes, labels, old, ..Settings::rehearsal(&world) };
     let assembly = Assembly::new(world.clone(), settings);
     let mut edited = None;
     let edits = async {

@@ -33,6 +33,8 @@ const OF_MACHINES: Releases = Releases { from: "v1.15.5", to: "v1.16.7", later: 
 /// By their labels, as people ask a Cluster of a class for one.
 const OF_CLASSES: Releases =
     Releases { from: "v1.24.9---vmware.1-tkg.1", to: "v1.25.7---vmware.2-tkg.1", later: "v1.26.5---vmware.2-tkg.1" };
+/// By their labels.
+const OF_LABELS: Releases = Releases { from: "35.2.0", to: "36.1.0", later: "36.2.0" };
 /// The version of Kubernetes that clusters of a class are made with.
 const FROM_KUBERNETES: &str = "v1.24";
 /// Other machines than clusters are made with.
@@ -45,6 +47,10 @@ pub(super) const NETWORK_IMAGE: &str = "v1.9.0_vmware.2-tkg.1-advanced";
 const CLUSTER: &str = "my-tkc";
 /// The one of a class.
 const CLUSTER_OF_CLASS: &str = "wl";
+/// The classic one.
+const CLASSIC_CLUSTER: &str = "shop";
+/// What it is made of.
+const CLASSIC: &str = include_str!("../../../../deploy/examples/release-by-label.yaml");
 /// When it is made: 2026 begins.
 const FOUNDED: Timestamp = Timestamp::constant(1_767_225_600, 0);
 /// When something is asked of it: a day later, when nothing moves any more.
@@ -157,6 +163,9 @@ pub enum SubjectError {
     /// Its cluster is written wrongly.
     #[error("write down the cluster that is to be swept")]
     Manifest(#[source] serde_json::Error),
+    /// The example is not to be read.
+    #[error("read the example of a classic cluster: {0}")]
+    Example(String),
     /// There is no cluster.
     #[error("make the cluster of {size} that is to be swept")]
     Rehearse {
@@ -200,6 +209,7 @@ impl Subject {
         let name = match drive {
             Drive::Machines => CLUSTER,
             Drive::Topology(_) => CLUSTER_OF_CLASS,
+            Drive::Label => CLASSIC_CLUSTER,
         };
         let cluster: NamespacedName = format!("default/{name}").parse().map_err(SubjectError::Name)?;
         let empty = empty(seed)?;
@@ -239,6 +249,7 @@ impl Subject {
         match self.drive {
             Drive::Machines => OF_MACHINES,
             Drive::Topology(_) => OF_CLASSES,
+            Drive::Label => OF_LABELS,
         }
     }
 
@@ -248,8 +259,10 @@ impl Subject {
         let found = match self.drive {
             Drive::Machines => settle::cluster(&self.start, &self.request.cluster)
                 .and_then(|cluster| serde_json::to_value(cluster.spec).ok()),
-            Drive::Topology(_) => settle::read::<Cluster>(&self.start, namespace.as_str(), name.as_str())
-                .and_then(|cluster| serde_json::to_value(cluster.spec).ok()),
+            Drive::Topology(_) | Drive::Label => {
+                settle::read::<Cluster>(&self.start, namespace.as_str(), name.as_str())
+                    .and_then(|cluster| serde_json::to_value(cluster.spec).ok())
+            }
         };
         found.unwrap_or_default()
     }
@@ -262,6 +275,7 @@ impl Subject {
                 let (label, version) = (label::RELEASE.name, &self.spec()["topology"]["version"]);
                 json!({"metadata": {"labels": {label: self.releases().from}}, "spec": {"topology": {"version": version}}})
             }
+            Drive::Label => ask::release(self.drive, self.releases().from),
         }
     }
 
@@ -282,6 +296,8 @@ impl Subject {
                 let replicas = pool["replicas"].as_u64().unwrap_or_default();
                 pool["replicas"] = json!(replicas + more);
             }),
+            // How many machines there are is in other objects.
+            Drive::Label => Value::Null,
         }
     }
 
@@ -312,6 +328,7 @@ impl Subject {
                 }
                 patch
             }
+            Drive::Label => Value::Null,
         }
     }
 
@@ -325,7 +342,15 @@ impl Subject {
     /// Whether there is something left of the control plane when one of its machines is gone: of one that Cluster API looks after
     /// nothing is.
     pub(super) fn survives_a_machine(&self) -> bool {
-        self.drive == Drive::Machines || self.spec()["topology"]["controlPlane"]["replicas"].as_u64() > Some(1)
+        let NamespacedName { namespace, .. } = &self.request.cluster;
+        match self.drive {
+            Drive::Machines => true,
+            Drive::Topology(_) => self.spec()["topology"]["controlPlane"]["replicas"].as_u64() > Some(1),
+            Drive::Label => {
+                let found: Vec<KubeadmControlPlane> = settle::all(&self.start, namespace.as_str());
+                found.iter().any(|found| found.spec.replicas > Some(1))
+            }
+        }
     }
 
     /// What has the new network come from this image; nothing where there are no such packages.
@@ -338,7 +363,7 @@ impl Subject {
             name: NETWORK.into(),
             patch: json!({"spec": {"template": {"spec": {"fetch": fetch}}}}),
         };
-        Some(action).filter(|_| self.drive != Drive::Machines)
+        Some(action).filter(|_| self.drive.classes().is_some())
     }
 
     /// What the names of machines of the control plane begin with.
@@ -346,7 +371,7 @@ impl Subject {
         let NamespacedName { namespace, name } = &self.request.cluster;
         let found: Vec<KubeadmControlPlane> = match self.drive {
             Drive::Machines => Vec::new(),
-            Drive::Topology(_) => settle::all(&self.start, namespace.as_str()),
+            Drive::Topology(_) | Drive::Label => settle::all(&self.start, namespace.as_str()),
         };
         let found = found.into_iter().find_map(|found| found.metadata.name);
         found.unwrap_or_else(|| format!("{name}-control-plane"))
@@ -357,7 +382,7 @@ impl Subject {
         let NamespacedName { namespace, name } = &self.request.cluster;
         let found: Vec<MachineDeployment> = match self.drive {
             Drive::Machines => Vec::new(),
-            Drive::Topology(_) => settle::all(&self.start, namespace.as_str()),
+            Drive::Topology(_) | Drive::Label => settle::all(&self.start, namespace.as_str()),
         };
         let found = found.into_iter().find_map(|found| found.metadata.name);
         found.unwrap_or_else(|| format!("{name}-workers"))
@@ -401,8 +426,25 @@ fn manifest(drive: Drive, cluster: &NamespacedName, size: Size) -> Result<Manife
             let spec = json!({"clusterNetwork": network, "topology": topology});
             serde_json::from_value(written(spec)).map(|written| Manifest::Topology(Box::new(written)))
         }
+        Drive::Label => return classic(size),
     }
     .map_err(SubjectError::Manifest)
+}
+
+/// The objects of the example, with so many machines.
+fn classic(size: Size) -> Result<Manifest, SubjectError> {
+    let read: Result<Vec<Value>, _> = serde_saphyr::from_multiple(CLASSIC);
+    let mut objects = read.map_err(|error| SubjectError::Example(error.to_string()))?;
+    for object in &mut objects {
+        let replicas = match object["kind"].as_str() {
+            Some("KubeadmControlPlane") => size.control_plane,
+            Some("MachineDeployment") => size.workers,
+            _ => continue,
+        };
+        object["spec"]["replicas"] = json!(replicas);
+    }
+    let objects = objects.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
+    objects.map(Manifest::Label).map_err(SubjectError::Manifest)
 }
 
 #[cfg(test)]

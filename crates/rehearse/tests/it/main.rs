@@ -4,6 +4,7 @@
 
 mod aborts;
 mod addons;
+mod adopting;
 mod certificates;
 mod classes;
 mod consent;
@@ -12,6 +13,7 @@ mod gates;
 mod holds;
 mod hops;
 mod kept;
+mod labels;
 mod late_role;
 mod matrix;
 mod packages_first;
@@ -19,7 +21,10 @@ mod parity;
 mod play;
 mod propagation;
 mod releases;
+mod replicas;
 mod report;
+mod resumed;
+mod rights;
 mod risks;
 mod sameness;
 mod seed_002;

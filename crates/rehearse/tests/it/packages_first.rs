@@ -3,6 +3,7 @@
 mod crashes;
 mod faults;
 mod people;
+mod removal;
 mod table;
 mod witness;
 

@@ -1,6 +1,7 @@
 //! Changes that are broken on purpose, and survive it. Here is a slice; `.ci/run` crashes the upgrade of 3+3 after each of its
 //! writes, and `windlass sweep` does the rest. What is covered by what is in docs/reliability.md.
 
+mod labels;
 mod mutations;
 mod packages_first;
 mod table;

@@ -13,7 +13,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use futures::stream::{BoxStream, FuturesUnordered, SelectAll, StreamExt};
 use tokio::time::Instant;
-use tracing::Instrument;
+use tracing::field::Empty;
+use tracing::{Instrument, Span};
 
 use super::context::Writes;
 use super::{Ctx, Options, Outcome, Summary};
@@ -34,6 +35,11 @@ struct Finished {
     key: Key,
     result: Result<Outcome, Failure>,
     writes: Writes,
+    /// How long it was due before it began, and when that was.
+    waited: Duration,
+    began: Instant,
+    /// What it said of itself.
+    span: Span,
 }
 
 pub(super) struct Engine {
@@ -203,10 +209,15 @@ impl Engine {
 
         let (writes, deadline) = (Writes::default(), self.options.deadline);
         let ctx = Ctx::new(Arc::clone(context), key.clone(), turn.caught_up, writes.clone());
-        let span = tracing::info_span!("reconcile", runner = self.name, %key);
+        // What is empty is for reconcilers to fill in: at the end there is one line with all of it.
+        let span = tracing::info_span!(
+            "reconcile", runner = self.name, %key, stage = Empty, steps = Empty, failed = Empty, waits_for = Empty, sort = Empty
+        );
+        let (waited, began, said) = (turn.waited, Instant::now(), span.clone());
         let reconcile = Arc::clone(reconcile);
         let called = async move {
-            let result = reconcile(ctx.key().clone(), ctx).await;
+            // In a box: it is as large as all that a reconcile may ever need at once, and each of those around would move it.
+            let result = Box::pin(reconcile(ctx.key().clone(), ctx)).await;
             result.map_err(|error| Failure::Error(with_causes(&error)))
         };
         let contained = async move {
@@ -217,24 +228,33 @@ impl Engine {
                 Ok(Err(panic)) => Err(Failure::Panic(message(&*panic))),
                 Err(_) => Err(Failure::Overdue(deadline)),
             };
-            Finished { key, result, writes }
+            Finished { key, result, writes, waited, began, span: said }
         };
         self.running.push(contained.instrument(span).boxed());
     }
 
-    fn finish(&mut self, Finished { key, result, writes }: Finished) {
+    fn finish(&mut self, Finished { key, result, writes, waited, began, span }: Finished) {
         let now = self.now();
+        let (took_ms, waited_ms) = (millis(began.elapsed()), millis(waited));
         let ending = match &result {
             Ok(Outcome { requeue_after: None }) => Ending::Done,
             Ok(Outcome { requeue_after: Some(delay) }) => Ending::Again(*delay),
             Err(_) => Ending::Failed,
         };
-        let delay = self.queue.finish(&key, ending, writes.take(), now);
+        let writes = writes.take();
+        let watched_writes = writes.len();
+        let delay = self.queue.finish(&key, ending, writes, now);
+        let again_ms = delay.map(millis);
         match &result {
-            Ok(_) => self.record(&Happening::Finished { key: &key, requeue_in: delay }),
+            Ok(_) => {
+                span.in_scope(|| tracing::info!(took_ms, waited_ms, watched_writes, again_ms, "reconciled"));
+                self.record(&Happening::Finished { key: &key, requeue_in: delay });
+            }
             Err(failure) => {
                 let retry_in = delay.unwrap_or_default();
-                tracing::warn!(runner = self.name, %key, %failure, ?retry_in, "a reconcile failed");
+                let say =
+                    || tracing::warn!(took_ms, waited_ms, watched_writes, again_ms, %failure, "a reconcile failed");
+                span.in_scope(say);
                 self.record(&Happening::Failed { key: &key, failure, retry_in });
                 if let Some(load) = &self.options.load {
                     load.retried();
@@ -247,6 +267,10 @@ impl Engine {
             }
         }
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What was thrown, when it was text: all that `panic!` throws is.

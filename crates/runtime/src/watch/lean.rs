@@ -1,13 +1,83 @@
-//! An object as a tree, read without its `metadata.managedFields`: they are up to half of it, and nobody here asks for them.
+//! An object as its text, or as a tree without its `metadata.managedFields`: they are up to half of it, and nobody here asks for
+//! them.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
+
+/// The name that `serde_json` hands a text out under as it stands. Whoever does not know the name reads on as ever.
+const AS_TEXT: &str = "$serde_json::private::RawValue";
+
+/// What an object is read from.
+pub(super) enum Source<'de> {
+    /// The text, where it is at hand.
+    Text(Cow<'de, str>),
+    /// What was made of it already, as where an event says last what happened.
+    Tree(Value),
+}
+
+impl<'de> Deserialize<'de> for Source<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_newtype_struct(AS_TEXT, SourceVisitor)
+    }
+}
+
+struct SourceVisitor;
+
+impl<'de> Visitor<'de> for SourceVisitor {
+    type Value = Source<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut text: A) -> Result<Source<'de>, A::Error> {
+        text.next_key::<IgnoredAny>()?;
+        text.next_value_seed(Text).map(Source::Text)
+    }
+
+    fn visit_newtype_struct<D: Deserializer<'de>>(self, inside: D) -> Result<Source<'de>, D::Error> {
+        Lean::Object.deserialize(inside).map(Source::Tree)
+    }
+}
+
+/// The text itself, copied only where it has to be.
+struct Text;
+
+impl<'de> DeserializeSeed<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Cow<'de, str>, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Text {
+    type Value = Cow<'de, str>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a text")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Borrowed(text))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Cow<'de, str>, E> {
+        Ok(Cow::Owned(text.to_owned()))
+    }
+}
+
+/// The tree of a text that was found to be JSON.
+pub(super) fn object(text: &str) -> Value {
+    Lean::Object.deserialize(&mut serde_json::Deserializer::from_str(text)).unwrap_or_default()
+}
 
 /// Where in an object the reader is.
 #[derive(Clone, Copy)]
-pub(super) enum Lean {
+enum Lean {
     /// At the object itself.
     Object,
     /// At its metadata.

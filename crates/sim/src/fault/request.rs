@@ -35,8 +35,12 @@ pub struct Asked {
     pub place: Place,
     /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`.
     pub verb: &'static str,
+    /// `cluster.x-k8s.io`; nothing for what is Kubernetes' own, or no resource.
+    pub group: String,
     /// `machines`, `machines/status`; the path where it names no resource.
     pub resource: String,
+    /// The namespace that the path names; nothing where it names none.
+    pub namespace: String,
     /// `namespace/name`, as far as the path says.
     pub object: String,
     /// Something is to be changed, and not only tried.
@@ -49,8 +53,9 @@ impl Asked {
         let query = request.uri().query().unwrap_or_default();
         let path = request.uri().path();
         let Target::Resource(found) = request::target(path) else {
-            let (verb, object) = ("get", String::new());
-            return Self { place, verb, resource: path.to_owned(), object, writes: false };
+            let (verb, none) = ("get", String::new);
+            let resource = path.to_owned();
+            return Self { place, verb, group: none(), resource, namespace: none(), object: none(), writes: false };
         };
         let has = |parameter: &str| query.split('&').any(|part| part.starts_with(parameter));
         let verb = match Verb::of(request.method(), &found) {
@@ -66,7 +71,8 @@ impl Asked {
         // Reviews are questions, though they are posted.
         let question = found.plural.ends_with("reviews");
         let writes = !matches!(*request.method(), Method::GET | Method::HEAD) && !has("dryRun=") && !question;
-        Self { place, verb, resource, object, writes }
+        let (group, namespace) = (found.group.to_owned(), found.namespace.unwrap_or_default().to_owned());
+        Self { place, verb, group, resource, namespace, object, writes }
     }
 }
 

@@ -63,9 +63,27 @@ pub(super) async fn reconcile(turn: &Turn, key: &Key) -> Result<Outcome, Error> 
     // On the wire none is the same as zero.
     let known = job.status.clone().map(|known| JobStatus { active: known.active.or(Some(0)), ..known });
     if known.as_ref() != Some(&status) {
-        write::status(turn, &*job, &status).await?;
+        tell(turn, &job, status).await?;
     }
     Ok(if wait.is_some() { after(wait) } else { Outcome::done() })
+}
+
+/// Writes the status down. API servers from 1.31 on take an end only from somebody who has said by which measure it is one; older
+/// ones, and ours, do not ask.
+async fn tell(turn: &Turn, job: &Job, mut status: JobStatus) -> Result<(), Error> {
+    let Err(refused) = write::status(turn, job, &status).await else { return Ok(()) };
+    let Error::Api { source, .. } = &refused else { return Err(refused) };
+    let kube::Error::Api(said) = &**source else { return Err(refused) };
+    let conditions = status.conditions.get_or_insert_default();
+    let measures = [(ConditionType::Complete, "SuccessCriteriaMet"), (ConditionType::Failed, "FailureTarget")];
+    let measure = measures.into_iter().find(|(_, measure)| said.message.contains(measure));
+    let found = measure.and_then(|(end, measure)| {
+        let end = conditions.iter().position(|condition| condition.type_ == end.as_str())?;
+        Some((end, JobCondition { type_: measure.to_owned(), ..conditions[end].clone() }))
+    });
+    let Some((place, measure)) = found else { return Err(refused) };
+    conditions.insert(place, measure);
+    write::status(turn, job, &status).await.map(drop)
 }
 
 fn pods(turn: &Turn, job: &Job) -> Vec<Arc<Pod>> {

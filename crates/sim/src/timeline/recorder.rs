@@ -11,6 +11,7 @@ use super::{Event, Machines, Timeline, Turnover, What, lane, sentence, why};
 use crate::actor::Actor;
 use crate::invariant::{Exempted, Violation, Watch};
 use crate::truth::{Fact, Place, Role, Truth};
+use crate::world::KeptStores;
 
 /// Sees every write to every API server of a World, keeps the timeline, and checks invariants after each. Cheap to clone:
 /// clones are the same recorder.
@@ -66,6 +67,15 @@ impl Recorder {
         let mut state = self.state().clone();
         state.gauges = Gauges::anew(state.truth.clusters());
         Self(Arc::new(Mutex::new(state)))
+    }
+
+    /// Takes note of what was there before it began to look: nothing is told, and no rule is asked.
+    pub fn know(&self, kept: &KeptStores) {
+        let mut state = self.state();
+        if !state.is_blind {
+            state.truth.know(kept);
+            state.gauges = Gauges::anew(state.truth.clusters());
+        }
     }
 
     /// How far things went in a cluster, as `namespace/name`, from when this World was forked on.

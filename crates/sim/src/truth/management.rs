@@ -70,8 +70,12 @@ impl Truth {
 
     fn fold_update(&mut self, change: &Change) -> Told {
         let read: read::Update = serde_json::from_slice(&change.object.json)?;
+        // A release that is on no image brings none: they are kubeadm's, and of whoever looks after the control plane.
         let known = self.addons.get(&read.spec.to.distribution);
-        let addons = known.into_iter().flatten().cloned().chain(BUILT_IN_ADDONS.map(Into::into)).collect();
+        let with_built_in = |known: &BTreeSet<Box<str>>| {
+            known.iter().cloned().chain(BUILT_IN_ADDONS.map(Into::into)).collect::<BTreeSet<Box<str>>>()
+        };
+        let addons = known.map(with_built_in).unwrap_or_default();
         let cluster = format!("{}/{}", change.object.key.namespace, read.spec.cluster);
         self.about(change, Some(cluster), |cluster| Ok(cluster.fold_update(change, read, addons)))
     }

@@ -8,6 +8,9 @@
 
 mod embedded;
 mod fork;
+#[path = "../../../apiserver/tests/it/conformance/hooks.rs"]
+#[allow(dead_code, reason = "nothing is measured of webhooks")]
+mod hooks;
 mod list;
 mod measure;
 mod memory;

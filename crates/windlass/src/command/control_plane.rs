@@ -20,8 +20,11 @@ pub struct ControlPlane {
 impl ControlPlane {
     /// Does what it is told, and says how it went.
     pub async fn run(self) -> Result<Exit, Failure> {
-        let access =
-            UpgraderAccess { client: ambient().await?, workloads: Arc::new(OverKubeconfig), clock: Clock::wall() };
+        let access = UpgraderAccess {
+            client: ambient().await?,
+            workloads: Arc::new(OverKubeconfig::here()),
+            clock: Clock::wall(),
+        };
         let id = self.command.arguments().upgrade_id;
         let done = upgrader::obey(&access, &self.command).await;
         let done = done.map_err(|error| Unfinished { report: error.report(), id })?;

@@ -151,6 +151,7 @@ impl Scene {
             hold_by: HoldBy::default(),
             recorder: recorder.clone(),
             metrics: Arc::default(),
+            kept: None,
         };
         let embedded = runtime.block_on(Embedded::start(settings))?;
         let (stop, stopped) = oneshot::channel::<()>();

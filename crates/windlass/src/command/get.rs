@@ -1,12 +1,14 @@
 //! `windlass get`: lists, as the server prints them.
 
+mod labels;
+
 use clap::ValueEnum as _;
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::{Api, DynamicObject, ListParams};
 use kube::core::{ApiResource, Request};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use windlass_api::kind::cluster_api::Machine;
+use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::kind::tanzu::{AddonPhase, AddonStatus, TanzuKubernetesCluster};
 use windlass_api::label;
@@ -99,8 +101,20 @@ impl Get {
             What::Releases => return self.releases(&management).await,
             What::Addons => return self.addons(&management).await,
         };
+        let labelled = self.labelled(&management).await?;
         match Shown::from(self.output) {
-            Shown::Table { wide } => self.table(&management, &resource, wide).await?,
+            // One that was asked for by name is of one sort.
+            Shown::Table { .. } if self.name.is_some() && !labelled.is_empty() => {
+                output::data(&labels::table(&labelled, self.all_namespaces))?;
+            }
+            Shown::Table { wide } => {
+                if labelled.is_empty() || !self.objects(&management, &resource).await?.is_empty() {
+                    self.table(&management, &resource, wide).await?;
+                }
+                if !labelled.is_empty() {
+                    output::data(&labels::table(&labelled, self.all_namespaces))?;
+                }
+            }
             Shown::Names => {
                 for object in self.objects(&management, &resource).await? {
                     output::data(&format!("{}/{}", qualified(&resource), object.metadata.name.unwrap_or_default()))?;
@@ -115,6 +129,23 @@ impl Get {
             }
         }
         Ok(Exit::Done)
+    }
+
+    /// The clusters whose release is a label, where clusters are asked for.
+    async fn labelled(&self, management: &Management) -> Result<Vec<Cluster>, Failure> {
+        if self.what != What::Clusters {
+            return Ok(Vec::new());
+        }
+        let api: Api<Cluster> =
+            if self.all_namespaces { Api::all(management.client.clone()) } else { management.api() };
+        let selectors: Vec<&str> = [label::RELEASE_VERSION.name].into_iter().chain(self.selector.as_deref()).collect();
+        let listed = api.list(&ListParams::default().labels(&selectors.join(","))).await;
+        let mut found = listed.map_err(client::Error::while_trying("list the clusters"))?.items;
+        found.retain(|cluster| {
+            let is_it = |name: &String| cluster.metadata.name.as_ref() == Some(name);
+            cluster.spec.topology.is_none() && self.name.as_ref().is_none_or(is_it)
+        });
+        Ok(found)
     }
 
     fn api(&self, management: &Management, resource: &ApiResource) -> Api<DynamicObject> {

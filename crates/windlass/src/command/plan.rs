@@ -1,7 +1,10 @@
 //! `windlass plan`: what an upgrade or another change would do, and what would hold it now.
 
 pub mod deletion;
+pub mod kept;
 pub mod topology;
+
+use std::path::PathBuf;
 
 use serde::Serialize;
 use windlass_api::name::{ClusterName, NamespacedName};
@@ -20,7 +23,7 @@ use windlass_rehearse::preview::{self, Foreseen, preview};
 use windlass_rehearse::rehearsal::{Request, Wish};
 use windlass_runtime::chance::Seed;
 
-use crate::changed::{Changed, class_cluster_name};
+use crate::changed::{Changed, class_cluster_name, cluster_name};
 use crate::client::Connection;
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
@@ -53,6 +56,9 @@ pub struct Plan {
     /// Write it as a document instead, for scripts, or the name of the cluster
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Changed>,
+    /// Keep it in a file: `upgrade --plan FILE` does what is in it, or nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["set", "delete"])]
+    out: Option<PathBuf>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -71,6 +77,9 @@ impl Plan {
     }
 
     fn show_of_class(self, report: &ClassReport) -> Result<Exit, Failure> {
+        if self.out.is_some() {
+            return Err(Error::NoEnvelope { cluster: self.cluster }.into());
+        }
         let exit = if self.detailed_exitcode && report.changes() { Exit::Changes } else { Exit::Done };
         if let Some(format) = self.output {
             format.tell(&class_cluster_name(&self.cluster), "ClassPlanReport", report)?;
@@ -89,12 +98,18 @@ impl Plan {
             true if self.detailed_exitcode => Exit::Changes,
             true | false => Exit::Done,
         };
+        if let Some(path) = &self.out {
+            kept::write(path, &report)?;
+        }
         if let Some(format) = self.output {
-            format.tell_cluster(&self.cluster, "PlanReport", report)?;
+            let name = if report.by_label { class_cluster_name(&self.cluster) } else { cluster_name(&self.cluster) };
+            format.tell(&name, "PlanReport", report)?;
             return Ok(exit);
         }
         output::data(&if self.markdown { report.markdown() } else { report.text() })?;
-        if report.changes() && exit != Exit::Refused {
+        if let (Some(path), true) = (&self.out, report.changes()) {
+            output::note(&format!("Next: windlass upgrade --plan {}", path.display()));
+        } else if report.changes() && exit != Exit::Refused {
             output::note(&format!("Next: windlass rehearse {} {}", self.cluster, self.wanted.words()));
         }
         Ok(exit)
@@ -158,7 +173,11 @@ pub fn review(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix
             markdown: report.markdown(),
             first: report.way.as_ref().and_then(|way| way.hops.first()).map(|hop| hop.to.clone()),
             // In full: what is merged later is what was reviewed, whatever is published meanwhile.
-            asks: vec![(Trigger::Distribution, report.to)],
+            asks: vec![if report.by_label {
+                (Trigger::ReleaseVersion, report.to.trim_start_matches('v').to_owned())
+            } else {
+                (Trigger::Distribution, report.to)
+            }],
             subject: report.subject,
         }),
         Plans::OfClass(report) => Ok(Reviewed {
@@ -209,7 +228,8 @@ fn foresee(connection: &Connection, cluster: &ClusterName, wanted: &Wanted) -> R
     let subject = NamespacedName { namespace, name: cluster.clone().into() };
     let first = way.as_ref().and_then(|way| Some(way.wish(way.hops.first()?)));
     let wish = first.unwrap_or_else(|| wanted.wish());
-    let request = Request::asking(subject, wish, seed, snapshot.taken_at);
+    let hold_by = snapshot.hold_by();
+    let request = Request { hold_by, ..Request::asking(subject, wish, seed, snapshot.taken_at) };
     match preview(&world, &request).map_err(Error::Preview)? {
         Foreseen::Planned(preview) => Ok(Plans::Change(Box::new(PlanReport::of(*preview, wanted, way)))),
         Foreseen::OfClass(preview) => {
@@ -237,6 +257,9 @@ pub struct PlanReport {
     /// Both.
     #[serde(skip)]
     subject: NamespacedName,
+    /// Its release is a label.
+    #[serde(skip)]
+    by_label: bool,
     /// The update that would begin, or that runs and comes first; none if there is nothing to do.
     update: Option<Update>,
     /// The release that it leads to.
@@ -299,6 +322,7 @@ impl PlanReport {
                 namespace: input.target.cluster.namespace.clone(),
                 name: input.target.cluster.name.clone().into(),
             },
+            by_label: input.target.fields.is_some(),
             update,
             to: to.to_string(),
             why,
@@ -425,6 +449,8 @@ fn stage_lines(number: u32, stage: &StageForeseen) -> Vec<String> {
 pub enum Error {
     #[error("{cluster} cannot be {what}: {why}")]
     Refused { cluster: ClusterName, what: String, to: Option<VersionPrefix>, why: String },
+    #[error("{cluster} is a cluster of a class: Cluster API replaces its machines, and no envelope bounds that")]
+    NoEnvelope { cluster: ClusterName },
     #[error("cannot plan")]
     Preview(#[source] preview::Error),
 }
@@ -432,7 +458,7 @@ pub enum Error {
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
-            Self::Refused { .. } => Kind::User,
+            Self::Refused { .. } | Self::NoEnvelope { .. } => Kind::User,
             Self::Preview(_) => Kind::Internal,
         }
     }
@@ -445,6 +471,7 @@ impl Explained for Error {
             Self::Refused { cluster, to: None, .. } => {
                 format!("windlass status {cluster}, and a value that is accepted")
             }
+            Self::NoEnvelope { .. } => "the same without --out".to_owned(),
             Self::Preview(_) => "windlass status, which shows what is known of the cluster".to_owned(),
         })
     }
@@ -452,7 +479,7 @@ impl Explained for Error {
     fn exit(&self) -> Exit {
         match self {
             Self::Refused { .. } => Exit::Refused,
-            Self::Preview(_) => Exit::Failed,
+            Self::NoEnvelope { .. } | Self::Preview(_) => Exit::Failed,
         }
     }
 }

@@ -56,9 +56,10 @@ pub struct Rehearse {
     /// Decides everything random
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// How the machines of a cluster of a class are kept back until its packages are in: pause, or hooks
-    #[arg(long, value_name = "HOW", default_value = "pause")]
-    hold: HoldBy,
+    /// How the machines of a cluster of a class are kept back until its packages are in: pause, or hooks; as they are kept back
+    /// there, where nothing is said
+    #[arg(long, value_name = "HOW")]
+    hold: Option<HoldBy>,
     /// Leave a safety rule out, to see what it is for
     #[arg(long, value_name = "GATE")]
     without_gate: Vec<Gate>,
@@ -144,7 +145,7 @@ impl Rehearse {
         let cluster = start.name(subject);
         let mut request = Request::asking(cluster, self.wanted.wish(), Seed(self.seed), start.snapshot.taken_at);
         request.without_gates.clone_from(&self.without_gate);
-        request.hold_by = self.hold;
+        request.hold_by = self.hold.unwrap_or_else(|| start.snapshot.hold_by());
         request.faults = faults.clone();
         request.faults_file = self.scenario.as_ref().map(|path| path.display().to_string());
         request.folder = self.from.as_ref().map(|path| path.display().to_string());

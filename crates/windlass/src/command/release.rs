@@ -78,10 +78,12 @@ fn names<'a>(versions: impl Iterator<Item = &'a KubernetesVersion>) -> String {
     versions.map(|version| format!("release/{version}")).collect::<Vec<_>>().join("\n")
 }
 
-/// The releases there are, oldest first: those of machine images, and those that are objects of their own.
+/// The releases there are: those of machine images and those that are objects of their own, oldest first, and then those that labels
+/// name.
 pub async fn summaries(management: &Management) -> Result<Vec<Summary>, client::Error> {
     let mut summaries = release::all(management).await?.iter().map(Summary::from).collect();
     object::merge(&mut summaries, object::all(management).await?);
+    summaries.extend(release::labelled(management).await?);
     Ok(summaries)
 }
 
@@ -110,11 +112,12 @@ pub fn print(releases: &[Summary]) -> Result<(), output::Error> {
     let rows = releases.iter().map(|release| {
         let addons = release.addons.iter().map(|addon| format!("{} {}", addon.name, addon.version));
         let object = release.object.as_ref();
+        let label = release.label.as_ref();
         vec![
-            release.version.to_string(),
+            label.map_or_else(|| release.version.to_string(), |label| label.name.clone()),
             release.kubernetes.to_string(),
             release.etcd.clone(),
-            output::cell(object.map(|object| &object.ready)),
+            output::cell(label.map(|label| label.state.as_str()).or(object.map(|object| object.ready.as_str()))),
             output::cell(object.map(|object| &object.compatible)),
             addons.collect::<Vec<_>>().join(", "),
         ]

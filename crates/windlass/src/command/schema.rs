@@ -9,9 +9,10 @@ use windlass_rehearse::snapshot::SnapshotDiff;
 use windlass_rehearse::sweep::Tried;
 
 use super::{
-    abort, approve, describe, get, gitops, packages, plan, rehearse, release, retry, snapshot, sweep, update, upgrade,
-    verify, why,
+    abort, approve, describe, diff, get, gitops, packages, plan, rehearse, release, retry, snapshot, sweep, update,
+    upgrade, verify, why,
 };
+use crate::course::ClassReport as ClassStatusReport;
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output::{self, API_VERSION};
 use crate::report::Report;
@@ -38,11 +39,14 @@ const KINDS: &[Row] = &[
     row::<abort::AbortReport<'static>>("AbortReport"),
     row::<get::AddonList>("AddonList"),
     row::<plan::topology::ClassReport>("ClassPlanReport"),
+    row::<ClassStatusReport>("ClassStatusReport"),
     row::<upgrade::class::ClassUpgradeReport<'static>>("ClassUpgradeReport"),
     row::<describe::tree::Branch>("ClusterDescription"),
+    row::<diff::ClusterDiff<'static>>("ClusterDiff"),
     row::<approve::DecisionReport<'static>>("DecisionReport"),
     row::<plan::deletion::DeletionReport>("DeletionReport"),
     row::<gitops::GitopsReport>("GitopsReport"),
+    row::<upgrade::label::LabelUpgradeReport<'static>>("LabelUpgradeReport"),
     row::<packages::PackageList>("PackageList"),
     row::<plan::PlanReport>("PlanReport"),
     row::<RehearsalReport>("RehearsalReport"),

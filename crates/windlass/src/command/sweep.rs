@@ -33,8 +33,8 @@ pub struct Sweep {
     /// What is asked of the cluster: upgrade, create, scale, class or delete
     #[arg(long, value_name = "CHANGE", default_value = "upgrade")]
     wish: Change,
-    /// How its machines are reached: machines that Windlass replaces, or the topology of a cluster of a class, whose packages come
-    /// first
+    /// How its machines are reached: machines that Windlass replaces, the topology of a cluster of a class, whose packages come
+    /// first, or the label of a cluster whose objects are brought to a release
     #[arg(long, value_name = "DRIVE", default_value = "machines")]
     drive: Driven,
     /// How the machines of a cluster of a class are held until its packages are in: pause or hooks
@@ -83,6 +83,7 @@ pub struct Sweep {
 enum Driven {
     Machines,
     Topology,
+    Label,
 }
 
 /// Kinds of one number or name.
@@ -132,12 +133,17 @@ impl Sweep {
         match self.drive {
             Driven::Machines => Drive::Machines,
             Driven::Topology => Drive::Topology(self.hold),
+            Driven::Label => Drive::Label,
         }
     }
 
     /// The command without the trial.
     fn replay(&self) -> String {
-        let drive = self.drive().classes().map(|hold| format!(" --drive topology --hold {hold}")).unwrap_or_default();
+        let drive = match self.drive() {
+            Drive::Machines => String::new(),
+            Drive::Topology(hold) => format!(" --drive topology --hold {hold}"),
+            Drive::Label => " --drive label".to_owned(),
+        };
         let command = format!("windlass sweep --wish {}{drive} --size {} --seed {}", self.wish, self.size, self.seed);
         let gates = self.without_gate.iter().map(|gate| format!("--without-gate {gate}"));
         [command].into_iter().chain(gates).collect::<Vec<_>>().join(" ")

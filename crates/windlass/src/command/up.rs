@@ -2,6 +2,8 @@
 
 mod doors;
 pub mod embedded;
+mod error;
+mod kept;
 mod keys;
 mod metrics;
 mod world;
@@ -9,22 +11,23 @@ mod world;
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::oneshot;
-use windlass_apiserver::listen::{self, kubeconfig};
 use windlass_controller::metrics::Metrics;
 use windlass_plan::render::Defaults;
 use windlass_plan::resolve::hold::HoldBy;
+use windlass_sim::fault::{Fault, Injection, Scenario};
 use windlass_sim::timeline::Recorder;
-use windlass_sim::world as sim;
 
-use crate::error::{Exit, Explained, Failure, Kind};
+use crate::error::{Exit, Failure};
 use crate::{output, scenario, state};
 use embedded::Embedded;
+pub use error::Error;
+use kept::{Kept, Past};
 
 /// The cluster, and its context, in the kubeconfig.
 pub const CLUSTER_NAME: &str = "windlass";
@@ -40,7 +43,8 @@ const EVENTS_MAX: usize = 10_000;
 /// Prints one line for a shell, `export KUBECONFIG=…` (with --metrics another, `export WINDLASS_METRICS=…`), and serves until it
 /// is interrupted. It has releases, machine classes
 /// and simulated machines, so that clusters can be created and upgraded on it. Everything is kept in memory: objects, keys and
-/// ports are new at each start.
+/// ports are new at each start. With --data-dir everything is kept there: clusters and updates go on where they were, however it
+/// ended, and kubeconfigs go on working.
 #[derive(clap::Args)]
 pub struct Up {
     /// The port on 127.0.0.1; 0 takes a free one
@@ -53,6 +57,18 @@ pub struct Up {
         help = "Where to write the kubeconfig [default: windlass/kubeconfig in $XDG_STATE_HOME or ~/.local/state]"
     )]
     kubeconfig: Option<PathBuf>,
+    /// Where to keep everything: a directory of its own, which is made if it is not there
+    #[arg(long, value_name = "DIR")]
+    data_dir: Option<PathBuf>,
+    // In `help`, because markup that clippy wants in a doc comment would show.
+    #[arg(
+        long,
+        value_name = "FILE",
+        requires = "data_dir",
+        help = "The key that the data directory is encrypted with, made if there is neither \
+                [default: windlass/data-key in $XDG_STATE_HOME or ~/.local/state]"
+    )]
+    key_file: Option<PathBuf>,
     /// How many times as fast as real time the simulated machines live
     #[arg(long, value_name = "N", default_value = "1", value_parser = speed)]
     speed: NonZeroU32,
@@ -72,7 +88,7 @@ pub struct Up {
 }
 
 /// A field of kubeadm's `nodeRegistration`, and what it is to be.
-fn registration(text: &str) -> Result<(String, String), String> {
+pub fn registration(text: &str) -> Result<(String, String), String> {
     let both = text.split_once('=').filter(|(field, value)| !field.is_empty() && !value.is_empty());
     let (field, value) = both.ok_or_else(|| "accepted is FIELD=VALUE, such as imagePullPolicy=Always".to_owned())?;
     Ok((field.to_owned(), value.to_owned()))
@@ -99,6 +115,9 @@ impl Up {
             None => state::kubeconfig().ok_or(Error::NoStateDirectory)?,
         };
         let scenario = scenario::read(self.scenario.as_deref())?;
+        let kept = open(self.data_dir.as_deref(), self.key_file.as_deref(), &scenario)?;
+        let journal = kept.as_ref().map(|(kept, _)| kept.clone());
+        let goes_on = kept.as_ref().is_some_and(|(_, past)| past.is_some());
         // Before anything is printed: whoever reads the line may send a signal at once.
         let interruption = Interruption::listen()?;
         let counters = Arc::new(Metrics::default());
@@ -111,6 +130,7 @@ impl Up {
             hold_by: self.hold,
             recorder: Recorder::remembering(EVENTS_MAX),
             metrics: Arc::clone(&counters),
+            kept,
         })
         .await?;
         let text = path.to_str().ok_or_else(|| Error::PathText { path: path.clone() })?;
@@ -122,7 +142,11 @@ impl Up {
         }
         output::data(&lines.join("\n"))?;
         output::note(&format!("A management cluster listens on {}. Ctrl-C ends it.", embedded.url));
-        output::note("In another terminal, try: windlass create cluster my-tkc --wait");
+        output::note(if goes_on {
+            "Everything is as it was, and goes on. In another terminal, try: windlass get clusters"
+        } else {
+            "In another terminal, try: windlass create cluster my-tkc --wait"
+        });
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = embedded.serve(async move {
             // It never sends: it is dropped to stop.
@@ -133,9 +157,34 @@ impl Up {
             served = serving => served.map(|()| Exit::Done)?,
             () = interruption.twice(stop) => Exit::Interrupted,
         };
+        if let Some(journal) = journal {
+            // It waits for a disk, and so for nobody else's turn.
+            let closed = tokio::task::spawn_blocking(move || journal.close()).await;
+            closed.map_err(io::Error::other).flatten().map_err(Error::Keep)?;
+        }
         output::note("Stopped.");
         Ok(exit)
     }
+}
+
+/// Opens what is to be kept, and what was.
+fn open(
+    data_dir: Option<&Path>,
+    key_file: Option<&Path>,
+    scenario: &Scenario,
+) -> Result<Option<(Kept, Option<Past>)>, Error> {
+    let Some(path) = data_dir else { return Ok(None) };
+    let is_of_disks = |injection: &Injection| matches!(injection.fault, Fault::Disk { .. } | Fault::SlowDisk { .. });
+    if scenario.faults.iter().any(is_of_disks) {
+        return Err(Error::SimulatedDisk);
+    }
+    let absolute =
+        |path: &Path| std::path::absolute(path).map_err(|source| Error::Path { path: path.to_owned(), source });
+    let key_file = match key_file {
+        Some(key_file) => absolute(key_file)?,
+        None => state::data_key().ok_or(Error::NoStateDirectory)?,
+    };
+    Ok(Some(Kept::open(&absolute(path)?, &key_file)?))
 }
 
 /// The wall clock: where the embedded cluster's time begins, and what certificates are valid by.
@@ -179,82 +228,6 @@ impl Interruption {
 fn shell_word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
     if text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-/// The cluster could not be started.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error("cannot start the runtime")]
-    Runtime(#[source] io::Error),
-    #[error("cannot start the simulated world")]
-    Thread(#[source] io::Error),
-    #[error("cannot furnish the simulated world")]
-    World(#[source] sim::Error),
-    #[error("the simulated world has ended by itself")]
-    WorldEnded,
-    #[error("cannot listen for signals")]
-    Signals(#[source] io::Error),
-    #[error(transparent)]
-    Scenario(#[from] scenario::Error),
-    #[error(transparent)]
-    Output(#[from] output::Error),
-    #[error("there is no directory for the kubeconfig: neither XDG_STATE_HOME nor HOME names one")]
-    NoStateDirectory,
-    #[error("{path:?} is not a usable path")]
-    Path { path: PathBuf, source: io::Error },
-    #[error("the kubeconfig was written to {path:?}, which is not UTF-8 and cannot be printed")]
-    PathText { path: PathBuf },
-    #[error(transparent)]
-    Metrics(#[from] metrics::Error),
-    #[error(transparent)]
-    Listen(#[from] listen::Error),
-    #[error(transparent)]
-    Kubeconfig(#[from] kubeconfig::Error),
-}
-
-impl Explained for Error {
-    fn kind(&self) -> Kind {
-        match self {
-            Self::Path { .. }
-            | Self::PathText { .. }
-            | Self::Metrics(_)
-            | Self::Listen(listen::Error::NotLoopback { .. }) => Kind::User,
-            Self::Kubeconfig(error) => match error {
-                kubeconfig::Error::NotAPath { .. }
-                | kubeconfig::Error::NotAFile { .. }
-                | kubeconfig::Error::NotOurs { .. } => Kind::User,
-                _ => Kind::Environment,
-            },
-            Self::Runtime(_)
-            | Self::Thread(_)
-            | Self::Signals(_)
-            | Self::NoStateDirectory
-            | Self::Listen(listen::Error::Bind { .. } | listen::Error::Random | listen::Error::Clock { .. }) => {
-                Kind::Environment
-            }
-            Self::Scenario(error) => error.kind(),
-            Self::Output(error) => error.kind(),
-            Self::World(_) | Self::WorldEnded | Self::Listen(_) => Kind::Internal,
-        }
-    }
-
-    fn hint(&self) -> Option<String> {
-        let elsewhere = "windlass up --kubeconfig PATH, with a path of its own";
-        match self {
-            Self::NoStateDirectory | Self::Path { .. } | Self::PathText { .. } | Self::Kubeconfig(_) => {
-                Some(elsewhere.to_owned())
-            }
-            Self::Listen(listen::Error::Bind { .. }) => {
-                Some("windlass up without --port, which takes a free one".to_owned())
-            }
-            Self::Listen(listen::Error::Clock { .. }) => Some("setting this machine's clock".to_owned()),
-            Self::Metrics(_) => Some("windlass up --metrics without an address, which takes a free port".to_owned()),
-            Self::Scenario(error) => error.hint(),
-            Self::Output(error) => error.hint(),
-            Self::WorldEnded => Some("windlass up".to_owned()),
-            Self::Runtime(_) | Self::Thread(_) | Self::World(_) | Self::Signals(_) | Self::Listen(_) => None,
-        }
-    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@
 
 pub mod class;
 pub mod commit;
+pub mod label;
 
 use std::io;
+use std::path::PathBuf;
 
 use kube::api::{Patch, PatchParams};
 use serde::Serialize;
@@ -25,7 +27,7 @@ use crate::wait::Patience;
 use crate::way::{self, Way, WayHop};
 
 use super::block_on;
-use super::plan::{plan, review};
+use super::plan::{kept, plan, review};
 use commit::{Commit, Committed};
 
 /// Upgrade a cluster to a release
@@ -35,12 +37,16 @@ use commit::{Commit, Committed};
 /// would be left too far behind, and in the end. Whoever is interrupted types the same again.
 /// Without --yes the upgrade is shown, and a person is asked.
 #[derive(clap::Args)]
-pub struct Upgrade {
+pub struct Args {
     /// The cluster
-    cluster: ClusterName,
+    #[arg(required_unless_present = "plan")]
+    cluster: Option<ClusterName>,
     /// The release, or the beginning of its version
-    #[arg(long, value_name = "RELEASE")]
-    to: VersionPrefix,
+    #[arg(long, value_name = "RELEASE", required_unless_present = "plan")]
+    to: Option<VersionPrefix>,
+    /// What is in this file, which `plan --out` has kept, and nothing else
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["cluster", "to", "envelope"])]
+    plan: Option<PathBuf>,
     /// Only if this is still what would be done: the envelope that `plan` printed. No more is done than what it is about
     #[arg(long, value_name = "DIGEST")]
     envelope: Option<String>,
@@ -60,6 +66,46 @@ pub struct Upgrade {
     patience: Patience,
     #[command(flatten)]
     connection: Connection,
+}
+
+/// An upgrade that was asked for.
+pub struct Upgrade {
+    cluster: ClusterName,
+    to: VersionPrefix,
+    envelope: Option<String>,
+    dry_run: bool,
+    yes: bool,
+    output: Option<Changed>,
+    commit: Commit,
+    patience: Patience,
+    connection: Connection,
+}
+
+impl Args {
+    /// Begins the upgrade, and waits for its end if that is wanted.
+    pub fn run(self) -> Result<Exit, Failure> {
+        let kept = self.plan.as_deref().map(kept::read).transpose()?;
+        let mut connection = self.connection;
+        let (cluster, to) = match (&kept, self.cluster, self.to) {
+            (Some(kept), ..) => {
+                connection = connection.within(&kept.namespace);
+                (kept.cluster.clone(), kept.to.clone())
+            }
+            (None, Some(cluster), Some(to)) => (cluster, to),
+            // The command line is not understood without them.
+            (None, ..) => return Err(Error::Nothing.into()),
+        };
+        let mut envelope = self.envelope;
+        if let Some(kept) = kept {
+            let now = plan(&connection, &cluster, &to)?;
+            if let Some(why) = kept.differs(&now) {
+                return Err(Error::Moved { cluster, to, why }.into());
+            }
+            envelope = Some(kept.envelope_digest);
+        }
+        let Self { dry_run, yes, output, commit, patience, .. } = self;
+        Upgrade { cluster, to, envelope, dry_run, yes, output, commit, patience, connection }.run()
+    }
 }
 
 /// What `upgrade -o` writes.
@@ -88,8 +134,7 @@ enum Outcome {
 }
 
 impl Upgrade {
-    /// Begins the upgrade, and waits for its end if that is wanted.
-    pub fn run(mut self) -> Result<Exit, Failure> {
+    fn run(mut self) -> Result<Exit, Failure> {
         self.patience = self.patience.in_lines_of(self.output);
         if let Some(reviewed) = &self.envelope {
             let found = plan(&self.connection, &self.cluster, &self.to)?.envelope_digest;
@@ -130,8 +175,10 @@ impl Upgrade {
 
     async fn begin(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
-        let AnyCluster::Machines(cluster) = management.any_cluster(&self.cluster).await? else {
-            return self.begin_of_class(&management).await;
+        let cluster = match management.any_cluster(&self.cluster).await? {
+            AnyCluster::Machines(cluster) => cluster,
+            AnyCluster::OfClass => return self.begin_of_class(&management).await,
+            AnyCluster::ByLabel(cluster) => return self.begin_by_label(&management, &cluster).await,
         };
         let from = way::current(&cluster)?;
         let releases = release::all(&management).await?;
@@ -302,6 +349,10 @@ enum Error {
         "{cluster} is not upgraded: what would be done has the envelope {found}, which is not the one that was reviewed"
     )]
     Stale { cluster: ClusterName, to: VersionPrefix, found: String },
+    #[error("{cluster} is not upgraded: {why}")]
+    Moved { cluster: ClusterName, to: VersionPrefix, why: String },
+    #[error("neither a cluster and a release nor a plan is given")]
+    Nothing,
     #[error("cannot ask on this terminal")]
     Terminal(#[source] io::Error),
     #[error("{cluster} reaches {to} by several updates, and a commit asks for one")]
@@ -311,7 +362,9 @@ enum Error {
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
-            Self::NotConfirmed { .. } | Self::Stale { .. } | Self::Long { .. } => Kind::User,
+            Self::NotConfirmed { .. } | Self::Stale { .. } | Self::Moved { .. } | Self::Nothing | Self::Long { .. } => {
+                Kind::User
+            }
             Self::Terminal(_) => Kind::Environment,
         }
     }
@@ -322,6 +375,10 @@ impl Explained for Error {
                 Some(format!("windlass rehearse {cluster} --to {to}, then windlass upgrade {cluster} --to {to} --yes"))
             }
             Self::Stale { cluster, to, .. } => Some(format!("windlass plan {cluster} --to {to}")),
+            Self::Moved { cluster, to, .. } => {
+                Some(format!("windlass plan {cluster} --to {to} --out FILE, and a review of it"))
+            }
+            Self::Nothing => Some("windlass upgrade --help".to_owned()),
             Self::Terminal(_) => Some("--yes".to_owned()),
             Self::Long { first, .. } => Some(format!("--to {first} first, and the next when that is merged and done")),
         }
@@ -329,8 +386,8 @@ impl Explained for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Self::Stale { .. } => Exit::Stale,
-            Self::NotConfirmed { .. } | Self::Terminal(_) | Self::Long { .. } => Exit::Failed,
+            Self::Stale { .. } | Self::Moved { .. } => Exit::Stale,
+            Self::NotConfirmed { .. } | Self::Nothing | Self::Terminal(_) | Self::Long { .. } => Exit::Failed,
         }
     }
 }

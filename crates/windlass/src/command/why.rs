@@ -6,8 +6,9 @@ use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState, WaitingFor}
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::ClusterName;
 
-use crate::changed::Changed;
-use crate::client::{self, Connection, Management};
+use crate::changed::{Changed, class_cluster_name};
+use crate::client::{self, AnyCluster, Connection, Management};
+use crate::course::ClassReport;
 use crate::error::{Exit, Failure};
 use crate::output;
 use crate::pending;
@@ -34,11 +35,27 @@ impl Why {
     /// Reads what is on record, and tells it.
     pub async fn run(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
-        let cluster = management.cluster(&self.cluster).await?;
+        let AnyCluster::Machines(cluster) = management.any_cluster(&self.cluster).await? else {
+            return self.run_of_class(&management).await;
+        };
         let update = update_of(&management, &cluster).await?;
         let report = WhyReport::of(&self.cluster, &cluster, update.as_ref());
         match self.output {
             Some(format) => format.tell_cluster(&self.cluster, "WhyReport", report)?,
+            None => output::data(&report.text(management.now()))?,
+        }
+        Ok(Exit::Done)
+    }
+}
+
+impl Why {
+    async fn run_of_class(&self, management: &Management) -> Result<Exit, Failure> {
+        let gone = || client::Error::NoCluster { name: self.cluster.clone(), namespace: management.namespace.clone() };
+        let ClassReport { cluster, assessment, waits, .. } =
+            ClassReport::read(management, &self.cluster).await?.ok_or_else(gone)?;
+        let report = WhyReport { cluster, assessment, update: None, failure: None, waits, pending: None };
+        match self.output {
+            Some(format) => format.tell(&class_cluster_name(&self.cluster), "WhyReport", report)?,
             None => output::data(&report.text(management.now()))?,
         }
         Ok(Exit::Done)

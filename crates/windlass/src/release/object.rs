@@ -109,6 +109,7 @@ fn alone(version: KubernetesVersion, release: &TanzuKubernetesRelease) -> Option
         image: String::new(),
         digest: String::new(),
         object: Some(Object::of(release)),
+        label: None,
     })
 }
 
@@ -149,6 +150,7 @@ mod tests {
             image: "photon".to_owned(),
             digest: String::new(),
             object: None,
+            label: None,
         }];
         merge(&mut summaries, vec![release(both), release("v1.24.9+vmware.1-tkg.0")]);
         let rows: Vec<_> = summaries.iter().map(|it| (it.version.as_str(), it.image.as_str())).collect();

@@ -3,7 +3,7 @@
 use jiff::SignedDuration;
 use windlass_api::kind::cluster_update::{UpdateState, WaitingFor};
 
-use super::{Report, StageReport, StageWord, UpdateReport};
+use super::{MachineReport, Report, StageReport, StageWord, UpdateReport};
 use crate::output;
 
 /// How wide a bar is in a report.
@@ -17,16 +17,8 @@ impl Report {
             sections.push(update.text());
         }
         if !self.machines.is_empty() {
-            let rows = self.machines.iter().map(|machine| {
-                vec![
-                    machine.name.clone(),
-                    machine.role.clone(),
-                    output::cell(machine.version.as_ref()),
-                    output::cell(machine.phase.as_ref()),
-                    machine.readiness(),
-                ]
-            });
-            sections.push(output::table(&["MACHINE", "ROLE", "VERSION", "PHASE", "READY"], rows));
+            let rows = self.machines.iter().map(MachineReport::row);
+            sections.push(output::table(&MachineReport::HEAD, rows));
         }
         if !self.addons.is_empty() {
             let rows = self.addons.iter().map(|addon| {

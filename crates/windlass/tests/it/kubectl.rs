@@ -103,6 +103,7 @@ topics![
     rollout,
     secrets["--speed", "600"],
     seed_002["--speed", "600", "--scenario", LATE_ROLE],
+    seed_003["--speed", "600"],
     seed_004["--speed", "600"],
     server_side_apply,
     snapshot["--speed", "600"],

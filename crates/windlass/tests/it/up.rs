@@ -28,7 +28,7 @@ fn windlass(state: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(state: &Path, arguments: &[&str]) -> (Output, String) {
+pub fn run(state: &Path, arguments: &[&str]) -> (Output, String) {
     let output = windlass(state, arguments).output().unwrap();
     let stderr = String::from_utf8(output.stderr.clone()).unwrap();
     (output, stderr)
@@ -39,7 +39,7 @@ pub struct Up {
     child: Child,
     stdout: BufReader<ChildStdout>,
     /// What it printed.
-    line: String,
+    pub line: String,
     /// Where its metrics are, if it was told to serve them.
     pub metrics: Option<String>,
 }
@@ -58,6 +58,17 @@ impl Up {
         Self { child, stdout, line, metrics }
     }
 
+    /// Kills it: it has no time for anything.
+    pub fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Its process.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     fn send(&self, signal: &str) {
         // The shell's own: not every machine has a program of that name.
         let sent = Command::new("sh").args(["-c", &format!("kill {signal} {}", self.child.id())]).status().unwrap();
@@ -65,7 +76,7 @@ impl Up {
     }
 
     /// Sends a signal and waits for the end: exit code, what was printed since, and what was said to people.
-    fn end(mut self, signal: &str) -> (Option<i32>, String, String) {
+    pub fn end(mut self, signal: &str) -> (Option<i32>, String, String) {
         self.send(signal);
         let (mut printed, mut said) = (String::new(), String::new());
         self.stdout.read_to_string(&mut printed).unwrap();
@@ -82,12 +93,20 @@ impl Drop for Up {
     }
 }
 
-fn kubeconfig(path: &Path) -> Value {
+pub fn kubeconfig(path: &Path) -> Value {
     serde_saphyr::from_str(&fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// A connection, and who is at its other end.
 fn connect(kubeconfig: &Value, with_certificate: bool) -> (StreamOwned<ClientConnection, TcpStream>, SocketAddr) {
+    try_connect(kubeconfig, with_certificate).unwrap()
+}
+
+/// The same, where nobody may be there.
+fn try_connect(
+    kubeconfig: &Value,
+    with_certificate: bool,
+) -> std::io::Result<(StreamOwned<ClientConnection, TcpStream>, SocketAddr)> {
     let decoded = |value: &Value| STANDARD.decode(value.as_str().unwrap()).unwrap();
     let cluster = &kubeconfig["clusters"][0]["cluster"];
     let user = &kubeconfig["users"][0]["user"];
@@ -106,7 +125,21 @@ fn connect(kubeconfig: &Value, with_certificate: bool) -> (StreamOwned<ClientCon
     };
     let address: SocketAddr = cluster["server"].as_str().unwrap().strip_prefix("https://").unwrap().parse().unwrap();
     let session = ClientConnection::new(Arc::new(config), ServerName::from(address.ip())).unwrap();
-    (StreamOwned::new(session, TcpStream::connect(address).unwrap()), address)
+    Ok((StreamOwned::new(session, TcpStream::connect(address)?), address))
+}
+
+/// Asks as the administrator: the code and the body of the answer, if one came as a whole.
+pub fn ask(kubeconfig: &Value, method: &str, path: &str, body: &Value) -> Option<(u16, Value)> {
+    let (mut stream, address) = try_connect(kubeconfig, true).ok()?;
+    let text = if body.is_null() { String::new() } else { body.to_string() };
+    let media = if method == "PATCH" { "application/merge-patch+json" } else { "application/json" };
+    let head = format!("{method} {path} HTTP/1.0\r\nHost: {address}\r\nContent-Type: {media}\r\n");
+    write!(stream, "{head}Content-Length: {}\r\n\r\n{text}", text.len()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let code = head.split(' ').nth(1)?.parse().ok()?;
+    Some((code, serde_json::from_str(body).unwrap_or_else(|_| body.into())))
 }
 
 /// The status line of an answer, and its body.

@@ -218,13 +218,18 @@ fn service(service: &Value, path: &Path<'_>, errors: &mut Errors) {
     }
 }
 
-/// The conditions of a webhook have names and expressions; whether the expressions compile is not looked at.
+/// The conditions of a webhook have names and expressions that make sense.
 fn match_conditions(hook: &Value, path: &Path<'_>, errors: &mut Errors) {
     let mut names = BTreeSet::new();
     for (i, condition) in hook.list("matchConditions").iter().enumerate() {
         let path = path.index(i);
-        if condition.text("expression").trim().is_empty() {
+        let expression = condition.text("expression");
+        if expression.trim().is_empty() {
             errors.push(FieldError::required(path.field("expression"), ""));
+        }
+        #[cfg(feature = "cel")]
+        if !expression.trim().is_empty() {
+            errors.extend(crate::cel::condition::problem(expression, &path));
         }
         let name = condition.text("name");
         if name.is_empty() {

@@ -35,6 +35,7 @@ async fn a_review_says_what_is_asked_and_by_whom() {
         "uid": null, "kind": kind, "resource": resource, "requestKind": kind, "requestResource": resource,
         "namespace": "default", "operation": "CREATE", "userInfo": user,
         "object": null, "oldObject": null, "dryRun": false,
+        "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
     });
     assert_eq!(asked, expected);
 }

@@ -1,31 +1,38 @@
 //! Our server: in-process, and behind its HTTPS listener.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http_body_util::{BodyExt as _, Full};
+use tokio::runtime::Handle;
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tower::ServiceExt as _;
+use windlass_apiserver::carrier::Carrier;
 use windlass_apiserver::listen::auth::Token;
 use windlass_apiserver::listen::tls::Authority;
 use windlass_apiserver::listen::{Limits, Listener, serve};
 use windlass_apiserver::{ApiServer, Options};
 
+use super::hooks::Hooks;
 use super::transport::{Answer, Error, Https, Transport};
 
 /// With the controllers that a cluster has, or a bare server.
-fn server(controllers: bool) -> ApiServer {
-    ApiServer::new(Options { controllers, ..Options::default() })
+fn server(controllers: bool, carrier: Arc<dyn Carrier>) -> ApiServer {
+    let server = ApiServer::new(Options { controllers, ..Options::default() });
+    server.reach(carrier);
+    server
 }
 
-/// A server of one's own, without a socket.
-pub struct InProcess(ApiServer);
+/// A server of one's own, without a socket, and webhooks without one.
+pub struct InProcess(ApiServer, Hooks);
 
 impl InProcess {
     pub fn new(controllers: bool) -> Self {
-        Self(server(controllers))
+        let hooks = Hooks::default();
+        Self(server(controllers, Arc::new(hooks.clone())), hooks)
     }
 }
 
@@ -36,11 +43,15 @@ impl Transport for InProcess {
             Ok(answer.map(|body| body.map_err(Error::from).boxed_unsync()))
         })
     }
+
+    fn hooks(&self) -> Option<&Hooks> {
+        Some(&self.1)
+    }
 }
 
 /// The way to a new server through its listener. It ends with the runtime.
 pub async fn over_https(controllers: bool) -> Result<Https, Error> {
-    let server = server(controllers);
+    let server = server(controllers, Arc::new(windlass_apiserver::carrier::https::Https::new(Handle::current())));
     let authority = Authority::new(server.now())?;
     let token = Token::generate()?;
     let anywhere = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
@@ -48,5 +59,5 @@ pub async fn over_https(controllers: bool) -> Result<Https, Error> {
     let port = listener.address().port();
     let root = CertificateDer::from_pem_slice(authority.certificate_pem().as_bytes())?;
     tokio::spawn(serve(server, listener, std::future::pending()));
-    Https::connect(port, vec![root], token.secret()).await
+    Https::connect(port, vec![root], token.secret()).await?.with_hooks().await
 }

@@ -83,7 +83,11 @@ impl<'a> Runner<'a> {
             last: Value::Null,
             shared_group,
         };
-        for (name, value) in [("NS", format!("case-{number:04}")), ("GROUP", group.to_owned())] {
+        let hooks = transport.hooks().map(|hooks| (hooks.base(number), hooks.authority()));
+        let (hook, authority) = hooks.unwrap_or_default();
+        let variables =
+            [("NS", format!("case-{number:04}")), ("GROUP", group.to_owned()), ("HOOK", hook), ("CA", authority)];
+        for (name, value) in variables.into_iter().filter(|(_, value)| !value.is_empty()) {
             runner.mask.literal(&value, &format!("${name}"));
             runner.variables.insert(name.to_owned(), value);
         }
@@ -127,6 +131,18 @@ impl<'a> Runner<'a> {
                 Ok(None)
             }
             Action::Check { left, relation, right } => self.check(left, *relation, right).map(|()| None),
+            Action::Hook { name, body } => {
+                let hooks = self.transport.hooks().ok_or("no webhooks on this way")?;
+                let said = yaml(&self.filled(body)?)?;
+                hooks.put(&self.filled(&format!("$HOOK/{name}"))?, said);
+                Ok(None)
+            }
+            Action::Asked { name } => {
+                let hooks = self.transport.hooks().ok_or("no webhooks on this way")?;
+                let asked = hooks.asked(&self.filled(&format!("$HOOK/{name}"))?);
+                let got = Got { code: 0, headers: http::HeaderMap::new(), body: asked };
+                Ok(Some((None, self.show(got, expect)?)))
+            }
             Action::Crd { kind, scope, body } => self.define(kind, scope, body).await.map(|()| None),
         }
     }
@@ -155,6 +171,9 @@ impl<'a> Runner<'a> {
             if let Some(value) = extra.get(field) {
                 version[field] = value.clone();
             }
+        }
+        if let Some(rules) = extra.get("rules") {
+            version["schema"]["openAPIV3Schema"]["x-kubernetes-validations"] = rules.clone();
         }
         let crd = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
             "metadata": {"name": format!("{singular}s.{group}")},

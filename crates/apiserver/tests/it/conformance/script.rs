@@ -102,6 +102,15 @@ pub enum Action {
         relation: Relation,
         right: String,
     },
+    /// Puts a webhook behind `$HOOK/NAME`.
+    Hook {
+        name: String,
+        body: String,
+    },
+    /// Shows what a webhook was asked last.
+    Asked {
+        name: String,
+    },
     /// Creates a `CustomResourceDefinition` and waits until it is served.
     Crd {
         kind: String,
@@ -251,7 +260,8 @@ impl Reader<'_> {
         }
         let expect = self.expect()?;
         let action = action(&doing, body)?;
-        let wants = matches!(action, Action::Request(_) | Action::Watch { .. } | Action::Frames { .. });
+        let wants =
+            matches!(action, Action::Request(_) | Action::Watch { .. } | Action::Frames { .. } | Action::Asked { .. });
         match (wants, &expect) {
             (true, None) => Err("a step without an answer; write a line with <".to_owned()),
             (false, Some(_)) => Err("this step has no answer".to_owned()),
@@ -308,6 +318,8 @@ fn action(doing: &[String], body: String) -> Result<Action, String> {
             };
             Ok(Action::Check { left: (*left).to_owned(), relation, right: (*right).to_owned() })
         }
+        ["HOOK", name] => Ok(Action::Hook { name: (*name).to_owned(), body }),
+        ["ASKED", name] => Ok(Action::Asked { name: (*name).to_owned() }),
         ["CRD", kind] => Ok(Action::Crd { kind: (*kind).to_owned(), scope: "Namespaced", body }),
         ["CRD", kind, "Cluster"] => Ok(Action::Crd { kind: (*kind).to_owned(), scope: "Cluster", body }),
         [method, target] if target.starts_with('/') => Ok(Action::Request(request(method, target, &doing[1..], body)?)),

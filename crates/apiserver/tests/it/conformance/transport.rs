@@ -14,6 +14,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use super::hooks::Hooks;
+
 pub type Error = Box<dyn std::error::Error + Send + Sync>;
 /// An answer whose body is read while it comes: a watch never ends by itself.
 pub type Answer = http::Response<UnsyncBoxBody<Bytes, Error>>;
@@ -21,6 +23,11 @@ pub type Answer = http::Response<UnsyncBoxBody<Bytes, Error>>;
 /// A way to a server.
 pub trait Transport {
     fn send(&self, request: http::Request<Full<Bytes>>) -> BoxFuture<'_, Result<Answer, Error>>;
+
+    /// The webhooks that the server can reach.
+    fn hooks(&self) -> Option<&Hooks> {
+        None
+    }
 }
 
 /// A server may close the connection, which others would be using, on a body of this size or on an unknown user.
@@ -33,6 +40,7 @@ pub struct Https {
     port: u16,
     /// What every request brings along, unless the connection itself says who is asking.
     bearer: Option<HeaderValue>,
+    hooks: Option<Hooks>,
 }
 
 impl Https {
@@ -51,7 +59,13 @@ impl Https {
         config.alpn_protocols = vec![b"h2".to_vec()];
         let config = Arc::new(config);
         let sender = connection(port, Arc::clone(&config)).await?;
-        Ok(Self { sender, config, port, bearer })
+        Ok(Self { sender, config, port, bearer, hooks: None })
+    }
+
+    /// Lets cases put webhooks where the server can reach them.
+    #[allow(dead_code, reason = "the benchmark, which shares this file, has no webhooks")]
+    pub async fn with_hooks(self) -> Result<Self, Error> {
+        Ok(Self { hooks: Some(Hooks::listen().await?), ..self })
     }
 }
 
@@ -78,5 +92,9 @@ impl Transport for Https {
             let answer = sender.send_request(request).await?;
             Ok(answer.map(|body| body.map_err(Error::from).boxed_unsync()))
         })
+    }
+
+    fn hooks(&self) -> Option<&Hooks> {
+        self.hooks.as_ref()
     }
 }

@@ -21,8 +21,8 @@ use windlass_runtime::key::Key;
 use windlass_runtime::trimmed;
 
 use super::{machine_state, revision, uid};
-use crate::observe::{Gaps, Subject};
-use crate::reconcile::context::Context;
+use crate::observe::{Gaps, Subject, Which};
+use crate::reconcile::context::{Context, Reach};
 use crate::said::said;
 
 /// The pools that the target has, as far as they are there.
@@ -71,10 +71,15 @@ fn pool(ctx: &Context, subject: &Subject<'_>, live: &MachineDeployment, gaps: &m
         },
         machines: Vec::new(),
         moved_at: None,
+        live: serde_json::Value::Null,
     })
 }
 
-fn template(name: &str, spec: Option<serde_json::Result<serde_json::Value>>, gaps: &mut Gaps) -> Option<Template> {
+pub(crate) fn template(
+    name: &str,
+    spec: Option<serde_json::Result<serde_json::Value>>,
+    gaps: &mut Gaps,
+) -> Option<Template> {
     let object = format!("template {name}");
     let spec = gaps.take(&object, spec.transpose())?;
     Some(Template { name: gaps.take(&object, ObjectName::new(name))?, spec })
@@ -85,7 +90,7 @@ fn json(spec: &impl Serialize) -> serde_json::Result<serde_json::Value> {
 }
 
 /// The machines of a pool, by name.
-async fn machines(ctx: &Context, subject: &Subject<'_>, deployment: &str, gaps: &mut Gaps) -> Vec<PoolMachine> {
+pub(crate) async fn machines(ctx: &Reach, subject: &Which<'_>, deployment: &str, gaps: &mut Gaps) -> Vec<PoolMachine> {
     let api: Api<LiveMachine> = Api::namespaced(ctx.access.client.clone(), subject.namespace.as_str());
     let (cluster, pool) = (label::CLUSTER_NAME.name, label::DEPLOYMENT_NAME.name);
     let of_pool = ListParams::default().labels(&format!("{cluster}={},{pool}={deployment}", subject.name));
@@ -131,7 +136,12 @@ fn leaving(conditions: &[Condition], since: Timestamp) -> Leaving {
 
 /// When a pool that is not at rest last moved: what the record says, if the pool is still what it was then, or now. Where no
 /// update is under way nobody remembers.
-fn moved_at(name: &PoolName, pool: &Pool, update: Option<&UpdateRecord>, now: Timestamp) -> Option<Timestamp> {
+pub(crate) fn moved_at(
+    name: &PoolName,
+    pool: &Pool,
+    update: Option<&UpdateRecord>,
+    now: Timestamp,
+) -> Option<Timestamp> {
     let update = update.filter(|update| !update.state.is_over())?;
     let known = update.progress.iter().find(|moved| moved.pool == *name);
     let still = known.filter(|moved| moved.fingerprint == pool.fingerprint());

@@ -61,6 +61,7 @@ fn pool(machine: PoolMachine) -> Pool {
         progress: PoolProgress { observed: true, replicas: 3, up_to_date: 1, available: 2 },
         machines: vec![machine],
         moved_at: Some(Timestamp::UNIX_EPOCH),
+        live: serde_json::Value::Null,
     }
 }
 

@@ -41,6 +41,7 @@ fn kubeadm() -> Fake {
         versions: vec![version],
         unwell: None,
         owns_addons: false,
+        live: serde_json::Value::Null,
     });
     fake
 }

@@ -63,6 +63,7 @@ impl Fake {
             versions: before.map(|it| it.versions).unwrap_or_default(),
             unwell: None,
             owns_addons: annotations.get(annotation::SKIP_KUBE_PROXY.name).is_none(),
+            live: serde_json::Value::Null,
         });
     }
 

@@ -87,6 +87,7 @@ impl Fake {
             versions: derived.map(|it| it.versions.clone()).unwrap_or_default(),
             unwell: None,
             owns_addons: false,
+            live: serde_json::Value::Null,
         });
         Some(format!("KubeadmControlPlane derived gets {version}"))
     }
@@ -124,6 +125,7 @@ impl Fake {
                 progress: PoolProgress { observed: false, ..progress },
                 machines: Vec::new(),
                 moved_at: None,
+                live: serde_json::Value::Null,
             };
             let happened = format!("MachineDeployment {name} gets {replicas} machines of {version}");
             self.inventory.pools.insert(name, pool);

@@ -108,6 +108,7 @@ fn inventory(era: &Era, state: &State, hidden: Option<usize>) -> real::Inventory
         consent: None,
         releases: releases(target),
         earlier_templates: Vec::new(),
+        deployed: None,
     }
 }
 
@@ -224,6 +225,7 @@ fn pools(era: &Era, state: &State) -> BTreeMap<PoolName, real::Pool> {
         progress,
         machines: Vec::new(),
         moved_at: None,
+        live: serde_json::Value::Null,
     };
     [(PoolName::new("default").unwrap(), shown)].into()
 }

@@ -6,7 +6,6 @@ use windlass_sim::fault::{
 };
 
 use super::{Course, Kind, at};
-use crate::drive::Drive;
 use crate::sweep::plan::{Expect, Plan};
 
 /// The kinds.
@@ -73,7 +72,7 @@ pub(super) const ALL: [Kind; 18] = [
         "network-crashes",
         "the pods of the network end as soon as they start, for five minutes",
         |course, numbers| {
-            let has_packages = course.subject.drive != Drive::Machines;
+            let has_packages = course.subject.drive.classes().is_some();
             let fault = Fault::CrashLoop { of: Whom::named("kube-system/antrea-*") };
             has_packages.then(|| all_for(course, numbers, 5, fault)).flatten()
         },

@@ -83,13 +83,16 @@ pub(super) const ALL: [Kind; 13] = [
             Action::Patch { cluster: Some(cluster), api_version, kind, name, patch }
         };
         let plan = Plan::edit(Expect::Alike, *numbers.first()?, pause(true));
-        let has_packages = course.subject.drive != Drive::Machines;
+        let has_packages = course.subject.drive.classes().is_some();
         has_packages.then(|| plan.then(begins.and(Span::minutes(10)), pause(false)))
     }),
 ];
 
-/// Something else is asked of the cluster.
+/// Something else is asked of the cluster, where that can be asked of its own object.
 fn wished(course: &Course<'_>, numbers: &[u64], calm: At, change: Value) -> Option<Plan> {
+    if change.is_null() {
+        return None;
+    }
     let (api_version, kind) = course.subject.drive.kind();
     let action = patch(course, api_version, kind, change);
     Some(Plan::edit(Expect::Wished(calm), *numbers.first()?, action))

@@ -31,7 +31,7 @@ fn check(how: DiskFault, answer: Option<u16>, left: [bool; 3], damage: Option<&s
 
 #[test]
 fn a_disk_that_fails_says_so_or_shows_it_after_a_power_cut() {
-    check(DiskFault::NoSpace, Some(500), [true, false, true], None);
+    check(DiskFault::NoSpace, Some(507), [true, false, true], None);
     check(DiskFault::WriteError, Some(500), [true, false, true], None);
     // What could not be flushed is flushed with the next.
     check(DiskFault::SyncError, Some(500), [true, true, true], None);

@@ -8,7 +8,7 @@ use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::{ClusterName, Namespace, NamespacedName};
 use windlass_plan::release::Release;
-use windlass_plan::resolve::Refusal;
+use windlass_plan::resolve::{Refusal, labelled};
 use windlass_plan::risk::{Risk, assess};
 use windlass_rehearse::evidence::evidence;
 use windlass_rehearse::rehearsal::Request;
@@ -135,7 +135,8 @@ async fn subjects(management: &Management, selected: &Selected<'_>, wanted: &Wan
     let of_classes = management.api::<Cluster>().list(&ListParams::default().labels(labels)).await;
     let of_classes =
         of_classes.map_err(client::Error::while_trying(&format!("list the Clusters with the labels {labels}")))?;
-    for found in of_classes.items.iter().filter(|found| found.spec.topology.is_some()) {
+    let by_label = |found: &Cluster| matches!(labelled::asked(found), Ok(Some(_)));
+    for found in of_classes.items.iter().filter(|found| found.spec.topology.is_some() || by_label(found)) {
         if let Some(name) = found.metadata.name.as_ref().and_then(|name| name.parse().ok()) {
             subjects.push(Subject { name, way: None, of_class: true });
         }

@@ -81,7 +81,7 @@ impl Which {
             let attempt = format!("change the release {}", found.version);
             api.patch(&object.name, &params, &patch).await.map_err(client::Error::while_trying(&attempt))?;
         }
-        let clusters = clusters_of(&management, &object.name).await?;
+        let clusters = clusters_of(&management, windlass_api::label::RELEASE.name, &object.name).await?;
         let report = Activation { release: found.version, object: object.name, deactivated, changed, clusters };
         match self.output {
             Some(format) => format.tell(&format!("release/{}", report.release), "ReleaseActivation", report)?,

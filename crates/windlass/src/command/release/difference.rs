@@ -150,6 +150,7 @@ mod tests {
             image: String::new(),
             digest: String::new(),
             object: None,
+            label: None,
         }
     }
 

@@ -51,9 +51,10 @@ impl Show {
             let found = images.iter().find(|image| image.metadata.name.as_deref() == Some(&name));
             (name, found.map(|image| image.spec.os.clone()))
         };
-        let clusters = match &summary.object {
-            Some(object) => clusters_of(&management, &object.name).await?,
-            None => Vec::new(),
+        let clusters = match (&summary.object, &summary.label) {
+            (Some(object), _) => clusters_of(&management, label::RELEASE.name, &object.name).await?,
+            (None, Some(label)) => clusters_of(&management, label::RELEASE_VERSION.name, &label.name).await?,
+            (None, None) => Vec::new(),
         };
         let operating_systems = listed.into_iter().map(system).collect();
         let report = ReleaseReport { summary, operating_systems, clusters };
@@ -66,9 +67,9 @@ impl Show {
 }
 
 /// The clusters of a class that have a release, in all namespaces.
-pub async fn clusters_of(management: &Management, release: &str) -> Result<Vec<String>, client::Error> {
+pub async fn clusters_of(management: &Management, label: &str, release: &str) -> Result<Vec<String>, client::Error> {
     let api: Api<Cluster> = Api::all(management.client.clone());
-    let selected = ListParams::default().labels(&format!("{}={release}", label::RELEASE));
+    let selected = ListParams::default().labels(&format!("{label}={release}"));
     let listed = api.list(&selected).await.map_err(client::Error::while_trying("list the clusters of the release"))?;
     let name = |cluster: Cluster| {
         let meta = cluster.metadata;
@@ -89,6 +90,12 @@ impl ReleaseReport {
             let names = std::iter::once(name).chain(std::iter::repeat(""));
             rows.extend(values.into_iter().zip(names).map(|(value, name)| vec![name.to_owned(), value]));
         };
+        if let Some(label) = &summary.label {
+            say("State:", vec![label.state.to_string()]);
+            let name = |kind: &String| format!("{kind}-{}", summary.version.dashed());
+            say("ConfigMaps:", label.kinds.iter().map(name).collect());
+            say("Clusters:", if clusters.is_empty() { vec!["none".to_owned()] } else { clusters.clone() });
+        }
         if !summary.image.is_empty() {
             say("Machine image:", vec![summary.image.clone()]);
             let addons = summary.addons.iter().map(|addon| format!("{} {}", addon.name, addon.version));

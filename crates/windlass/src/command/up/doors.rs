@@ -14,6 +14,7 @@ use tower::Service;
 use windlass_api::kind::wcp::Endpoint;
 use windlass_api::name::{ClusterSecret, NamespacedName};
 use windlass_apiserver::Body;
+use windlass_apiserver::durable::Lasting;
 use windlass_apiserver::listen::kubeconfig::Kubeconfig;
 use windlass_apiserver::listen::{Limits, Listener, serve};
 use windlass_controller::access::KeyMaker as _;
@@ -52,15 +53,21 @@ impl Listening {
         }
         let failed = |why: String| DoorError { cluster: cluster.clone(), why };
         let authority = self.authorities.of(cluster).map_err(|error| failed(error.to_string()))?;
+        // Kubeconfigs name the port that it had before.
+        let name = cluster.to_string();
+        let port = self.authorities.keeper().and_then(|kept| kept.port(&name)).unwrap_or_default();
         let bound = self.runtime.spawn(async move {
-            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+            let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
             Listener::bind(address, &authority, None, Limits::default()).await
         });
         let listener = bound.await.map_err(|error| failed(error.to_string()))?;
         let listener = listener.map_err(|error| failed(error.to_string()))?;
         let address = listener.address();
+        if let Some(kept) = self.authorities.keeper() {
+            kept.note_port(&name, address.port());
+        }
         let (stop, stopped) = oneshot::channel::<()>();
-        let service = Reachable(workload.clone());
+        let service = Lasting::new(Reachable(workload.clone()), workload.server().store().clone());
         self.runtime.spawn(serve(service, listener, async move {
             // Nobody ever sends: it ends when the door is dropped.
             drop(stopped.await);

@@ -8,6 +8,7 @@ use windlass_apiserver::listen;
 use windlass_apiserver::listen::tls::{Authority, SigningKey};
 use windlass_controller::access::{KeyError, KeyMaker};
 
+use super::kept::Kept;
 use super::wall_now;
 
 /// The keys of a kubeadm Secret.
@@ -16,23 +17,43 @@ const PRIVATE_KEY: &str = "tls.key";
 
 /// The authority of each cluster's API: the Secret `<cluster>-ca` and the listener have the same. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Authorities(Arc<Mutex<BTreeMap<NamespacedName, Arc<Authority>>>>);
+pub struct Authorities {
+    known: Arc<Mutex<BTreeMap<NamespacedName, Arc<Authority>>>>,
+    kept: Option<Kept>,
+}
 
 impl Authorities {
+    /// Those that were kept, and new ones that are kept, too.
+    pub fn kept(kept: Option<Kept>) -> Self {
+        Self { kept, ..Self::default() }
+    }
+
+    /// Where they are kept, if they are.
+    pub fn keeper(&self) -> Option<&Kept> {
+        self.kept.as_ref()
+    }
+
     /// The authority of a cluster; a new one for a new cluster.
     pub fn of(&self, cluster: &NamespacedName) -> Result<Arc<Authority>, listen::Error> {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(authority) = all.get(cluster) {
             return Ok(Arc::clone(authority));
         }
-        let authority = Arc::new(Authority::new(wall_now())?);
+        let authority = match &self.kept {
+            Some(kept) => kept.authority(&cluster.to_string())?,
+            None => Authority::new(wall_now())?,
+        };
+        let authority = Arc::new(authority);
         all.insert(cluster.clone(), Arc::clone(&authority));
         Ok(authority)
     }
 
     /// The cluster is gone: another one of its name trusts nobody that this one did.
     pub fn forget(&self, cluster: &NamespacedName) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(cluster);
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(cluster);
+        if let Some(kept) = &self.kept {
+            kept.forget(&cluster.to_string());
+        }
     }
 }
 

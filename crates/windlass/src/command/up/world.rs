@@ -18,9 +18,10 @@ use windlass_runtime::virtual_time::{Virtual, run_paced};
 use windlass_sim::durations::Durations;
 use windlass_sim::fault::Scenario;
 use windlass_sim::timeline::Recorder;
-use windlass_sim::world::{self, World};
+use windlass_sim::world::{self, KeptStores, World};
 
 use super::doors::Listening;
+use super::kept::{Kept, Past};
 use super::keys::Authorities;
 use super::wall_now;
 
@@ -38,6 +39,8 @@ pub struct Ours {
 pub struct Running {
     ready: oneshot::Receiver<Result<ApiServer, world::Error>>,
     ended: oneshot::Receiver<()>,
+    /// What decides everything random in it.
+    pub seed: Seed,
     _stop: oneshot::Sender<()>,
 }
 
@@ -49,22 +52,27 @@ impl Running {
         recorder: Recorder,
         ours: Ours,
         (doors, keys): (Listening, Authorities),
+        past: Option<Past>,
     ) -> io::Result<Self> {
         let (became_ready, ready) = oneshot::channel();
         let (alive, ended) = oneshot::channel();
         let (stop, stopped) = oneshot::channel::<()>();
-        let now = wall_now();
-        // Two runs should not give two objects the same uid, so the seed is the time of the start.
-        let seed = Seed(u64::try_from(now.as_microsecond()).unwrap_or_default());
+        let begins = wall_now();
+        // Two runs should not give two objects the same uid, so the seed is the time of the start. One that goes on knows which
+        // uids it gave, and what time it was: for those in it no time has passed since.
+        let seed =
+            past.as_ref().map_or(Seed(u64::try_from(begins.as_microsecond()).unwrap_or_default()), |past| past.seed);
+        let now = past.as_ref().map_or(begins, |past| past.now);
+        let stores = past.map(|past| past.stores);
         let body = move || {
             // Dropped when the thread ends, in whichever way: that is what it says.
             let _alive = alive;
             run_paced(seed, now, times, |time| {
-                live(time, faults, (recorder, ours), (doors, keys), became_ready, stopped)
+                live(time, faults, (recorder, ours), (doors, keys), stores, (became_ready, stopped))
             })
         };
         thread::Builder::new().name("windlass-world".into()).spawn(body)?;
-        Ok(Self { ready, ended, _stop: stop })
+        Ok(Self { ready, ended, seed, _stop: stop })
     }
 
     /// Its management API, once it is furnished; `None` if it broke down before.
@@ -84,12 +92,18 @@ async fn live(
     faults: Scenario,
     (recorder, ours): (Recorder, Ours),
     (doors, keys): (Listening, Authorities),
-    ready: oneshot::Sender<Result<ApiServer, world::Error>>,
-    stopped: oneshot::Receiver<()>,
+    stores: Option<KeptStores>,
+    (ready, stopped): (oneshot::Sender<Result<ApiServer, world::Error>>, oneshot::Receiver<()>),
 ) {
     let crashes = Crashes::none().or_of(&faults);
     let settings = world::Settings { clock: time.clock, seed: time.seed, durations: Durations::default(), faults };
-    let world = match World::with_management_packages(settings, recorder).await {
+    let keeper = keys.keeper().map(Kept::keeper);
+    let world = match (keeper, stores) {
+        (Some(keeper), Some(stores)) => Ok(World::resumed(settings, recorder, keeper, stores)),
+        (Some(keeper), None) => World::kept(settings, recorder, keeper).await,
+        (None, _) => World::with_management_packages(settings, recorder).await,
+    };
+    let world = match world {
         Ok(world) => world,
         Err(error) => {
             // Whoever waited is gone, or is told.
@@ -101,6 +115,7 @@ async fn live(
         gates: Gates::all(),
         defaults: ours.defaults,
         classes: Some(ours.hold_by),
+        labels: true,
         doors: Arc::new(doors),
         keys: Arc::new(keys),
         crashes,

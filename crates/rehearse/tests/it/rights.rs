@@ -1,0 +1,256 @@
+//! What the parts of Windlass ask of a management API, and the rights that they are given for it: none is missing, none is unused.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::core::v1::Namespace;
+use kube::Api;
+use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use serde_json::{Value, json};
+use windlass_api::kind::cluster_api::Cluster;
+use windlass_api::kind::cluster_update::ClusterUpdate;
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::kind::topology::ClusterClass;
+use windlass_controller::rights::{self, Component, Right};
+use windlass_plan::resolve::hold::HoldBy;
+use windlass_rehearse::assembly::{Assembly, Settings};
+use windlass_rehearse::traffic::{Need, Place};
+use windlass_runtime::virtual_time::run_virtual;
+use windlass_sim::actor::Caller;
+use windlass_sim::world::{self, World};
+
+use crate::certificates::{self, Owner};
+use crate::start::{self, SEED, later};
+
+/// What each component needed in a run.
+#[derive(Default)]
+struct Needed {
+    controllers: BTreeSet<Need>,
+    upgrader: BTreeSet<Need>,
+    answers: BTreeSet<Need>,
+}
+
+impl Needed {
+    fn of(&self, component: Component) -> &BTreeSet<Need> {
+        match component {
+            Component::Controllers => &self.controllers,
+            Component::Upgrader => &self.upgrader,
+            Component::Answers => &self.answers,
+        }
+    }
+}
+
+/// Runs a script on a World with all of Windlass.
+fn recorded<F: Future<Output = ()>>(
+    needed: &mut Needed,
+    start: &World,
+    hold_by: HoldBy,
+    script: impl FnOnce(World) -> F,
+) {
+    let assembly = run_virtual(SEED, later(), |time| async move {
+        let world = start.fork(world::Settings { clock: time.clock, ..start.settings().clone() });
+        let settings = Settings { classes: Some(hold_by), ..Settings::rehearsal(&world) };
+        let assembly = Assembly::new(world.clone(), settings);
+        Box::pin(assembly.run(script(world))).await;
+        assembly
+    })
+    .unwrap();
+    // What answers is counted with the controllers, too: it is the same process in a World.
+    let (all, answers) = (assembly.traffic(), assembly.answers());
+    needed.controllers.extend(all.needs(Caller::Controllers, Place::Management, Some(answers)));
+    needed.upgrader.extend(all.needs(Caller::Upgrader, Place::Management, None));
+    needed.answers.extend(answers.needs(Caller::Controllers, Place::Management, None));
+}
+
+async fn merge<K>(world: &World, name: &str, patch: Value)
+where
+    K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
+    let api: Api<K> = Api::default_namespaced(world.client());
+    api.patch(name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+}
+
+fn tkcs(world: &World) -> Api<TanzuKubernetesCluster> {
+    Api::default_namespaced(world.client())
+}
+
+async fn hours(hours: u64) {
+    tokio::time::sleep(Duration::from_secs(hours * 3600)).await;
+}
+
+/// A cluster whose machines Windlass replaces: made, upgraded, given up in the midst of it, upgraded again, repaired, deleted.
+async fn machines(world: World) {
+    tkcs(&world).create(&PostParams::default(), &start::manifest(1, 1)).await.unwrap();
+    hours(2).await;
+    merge::<TanzuKubernetesCluster>(&world, "my-tkc", to("v1.16.7")).await;
+    tokio::time::sleep(Duration::from_secs(90)).await;
+    let abort = json!({"metadata": {"annotations": {"windlass.dev/abort": "somebody"}}});
+    merge::<ClusterUpdate>(&world, "my-tkc-1", abort).await;
+    hours(2).await;
+    merge::<TanzuKubernetesCluster>(&world, "my-tkc", to("v1.15.5")).await;
+    hours(1).await;
+    merge::<TanzuKubernetesCluster>(&world, "my-tkc", to("v1.16.7")).await;
+    hours(3).await;
+    let secrets: Api<k8s_openapi::api::core::v1::Secret> = Api::default_namespaced(world.client());
+    secrets.delete("my-tkc-etcd", &DeleteParams::default()).await.unwrap();
+    hours(1).await;
+    tkcs(&world).delete("my-tkc", &DeleteParams::default()).await.unwrap();
+    hours(2).await;
+    assert!(tkcs(&world).get_opt("my-tkc").await.unwrap().is_none(), "it is gone");
+}
+
+fn to(version: &str) -> Value {
+    json!({"spec": {"distribution": {"version": version, "fullVersion": null}}})
+}
+
+/// A cluster of a class: made, upgraded, deleted.
+async fn of_a_class(world: World) {
+    let cluster: Cluster = serde_json::from_value(json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "wl"},
+        "spec": {
+            "clusterNetwork": {"services": {"cidrBlocks": ["198.51.100.0/12"]}, "pods": {"cidrBlocks": ["192.0.2.0/16"]}},
+            "topology": {
+                "classRef": {"name": "tkg-vsphere-default-v1.0.0", "namespace": "tkg-system"}, "version": "v1.24",
+                "controlPlane": {"replicas": 1},
+                "workers": {"machineDeployments": [{"class": "tkg-worker", "name": "a", "replicas": 1}]},
+            },
+        },
+    }))
+    .unwrap();
+    let api: Api<Cluster> = Api::default_namespaced(world.client());
+    api.create(&PostParams::default(), &cluster).await.unwrap();
+    hours(3).await;
+    let release = json!({"metadata": {"labels": {"run.tanzu.vmware.com/tkr": "v1.25.7---vmware.2-tkg.1"}}});
+    merge::<Cluster>(&world, "wl", release).await;
+    hours(3).await;
+    api.delete("wl", &DeleteParams::default()).await.unwrap();
+    hours(2).await;
+    assert!(api.get_opt("wl").await.unwrap().is_none(), "it is gone");
+}
+
+/// A cluster whose class is copied to its namespace; the source goes, and then the cluster.
+async fn of_a_copy(world: World) {
+    let client = world.client();
+    let namespace = json!({"metadata": {"name": "team-a", "labels": {"windlass.dev/cluster-classes": ""}}});
+    let namespace: Namespace = serde_json::from_value(namespace).unwrap();
+    Api::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
+    hours(1).await;
+    let cluster: Cluster = serde_json::from_value(json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "wl"},
+        "spec": {
+            "clusterNetwork": {"services": {"cidrBlocks": ["198.51.100.0/12"]}, "pods": {"cidrBlocks": ["192.0.2.0/16"]}},
+            "topology": {"classRef": {"name": CLASS}, "version": "v1.24", "controlPlane": {"replicas": 1}},
+        },
+    }))
+    .unwrap();
+    let clusters: Api<Cluster> = Api::namespaced(client.clone(), "team-a");
+    clusters.create(&PostParams::default(), &cluster).await.unwrap();
+    hours(2).await;
+    let classes = |namespace: &str| Api::<ClusterClass>::namespaced(client.clone(), namespace);
+    classes("tkg-system").delete(CLASS, &DeleteParams::default()).await.unwrap();
+    hours(1).await;
+    clusters.delete("wl", &DeleteParams::default()).await.unwrap();
+    hours(2).await;
+    assert!(classes("team-a").get_opt(CLASS).await.unwrap().is_none(), "its copy is gone");
+}
+
+const CLASS: &str = "tkg-vsphere-default-v1.0.0";
+
+/// An upgrade, of whatever is there.
+async fn upgraded(world: World) {
+    merge::<TanzuKubernetesCluster>(&world, "my-tkc", to("v1.16.7")).await;
+    hours(3).await;
+}
+
+/// An upgrade that is given up after a while.
+async fn given_up(world: World, after: Duration) {
+    merge::<TanzuKubernetesCluster>(&world, "my-tkc", to("v1.16.7")).await;
+    tokio::time::sleep(after).await;
+    let abort = json!({"metadata": {"annotations": {"windlass.dev/abort": "somebody"}}});
+    merge::<ClusterUpdate>(&world, "my-tkc-1", abort).await;
+    hours(3).await;
+}
+
+fn suite() -> Needed {
+    let mut needed = Needed::default();
+    let empty = start::empty();
+    recorded(&mut needed, &empty, HoldBy::Pause, of_a_copy);
+    recorded(&mut needed, &certificates::owned_by(Owner::First), HoldBy::Pause, upgraded);
+    for seconds in [60, 150, 240, 330] {
+        let after = Duration::from_secs(seconds);
+        recorded(&mut needed, &start::one_and_one().world, HoldBy::Pause, |world| given_up(world, after));
+    }
+    recorded(&mut needed, &empty, HoldBy::Pause, machines);
+    recorded(&mut needed, &empty, HoldBy::Pause, of_a_class);
+    recorded(&mut needed, &empty, HoldBy::Hooks, of_a_class);
+    needed
+}
+
+/// Whether a right is for this.
+fn covers(right: &Right, need: &Need) -> bool {
+    right.group == need.group
+        && right.resources.contains(&need.resource.as_str())
+        && right.verbs.contains(&need.verb)
+        && right.namespace.is_none_or(|namespace| namespace == need.namespace)
+}
+
+fn missing(component: Component, needed: &BTreeSet<Need>) -> Vec<String> {
+    let rights = rights::of(component);
+    let missing = needed.iter().filter(|need| !rights.iter().any(|right| covers(right, need)));
+    let words = |need: &Need| format!("{} {}/{} in {:?}", need.verb, need.group, need.resource, need.namespace);
+    missing.map(words).collect()
+}
+
+fn unused(component: Component, needed: &BTreeSet<Need>) -> Vec<String> {
+    let mut unused = Vec::new();
+    for right in rights::of(component).iter().filter(|right| right.why.is_none()) {
+        for (resource, verb) in right.resources.iter().flat_map(|it| right.verbs.iter().map(move |verb| (it, verb))) {
+            let is_used = |need: &&Need| need.resource == *resource && need.verb == *verb && covers(right, need);
+            let uses: BTreeSet<&str> = needed.iter().filter(is_used).map(|need| need.namespace.as_str()).collect();
+            let name = format!("{verb} {}/{resource} in {:?}", right.group, right.namespace);
+            if uses.is_empty() {
+                unused.push(name);
+            } else if right.namespace.is_none()
+                && uses.len() == 1
+                && uses.iter().all(|namespace| rights::NAMESPACES.contains(namespace))
+            {
+                unused.push(format!("{name} is used in {uses:?} only"));
+            }
+        }
+    }
+    unused
+}
+
+#[test]
+fn no_right_is_missing_and_none_is_unused() {
+    let needed = suite();
+    if std::env::var_os("WINDLASS_SHOW").is_some() {
+        for component in Component::ALL {
+            eprintln!("{component:?}");
+            for need in needed.of(component) {
+                eprintln!("  {} {}/{} in {:?}", need.verb, need.group, need.resource, need.namespace);
+            }
+        }
+    }
+    let mut wrong = Vec::new();
+    for component in Component::ALL {
+        let needed = needed.of(component);
+        assert!(!needed.is_empty(), "{component:?} asked for nothing");
+        wrong.extend(missing(component, needed).into_iter().map(|it| format!("{component:?} lacks: {it}")));
+        wrong.extend(unused(component, needed).into_iter().map(|it| format!("{component:?} does not use: {it}")));
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// No right is one to everything, and none lets somebody give themselves more.
+#[test]
+fn no_right_is_one_to_everything() {
+    for right in Component::ALL.into_iter().flat_map(rights::of) {
+        let words = [&[right.group][..], right.resources, right.verbs].concat();
+        assert!(!words.contains(&"*"), "{right:?}");
+        assert!(!right.verbs.iter().any(|verb| matches!(*verb, "escalate" | "bind" | "impersonate")), "{right:?}");
+        let secrets = right.group.is_empty() && right.resources.contains(&"secrets") && right.namespace.is_none();
+        assert!(!(secrets && right.verbs.contains(&"watch")), "{right:?}");
+    }
+}

@@ -1,0 +1,68 @@
+//! Accounts and roles, made of the table of rights.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use windlass_controller::reconcile::JOB_NAMESPACE;
+use windlass_controller::rights::{self, Component, Right};
+use windlass_controller::webhooks::NAMESPACE;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// An account for each part, a role for what it may do everywhere, and one in each namespace where it may do more.
+pub fn objects() -> Vec<Value> {
+    Component::ALL.into_iter().flat_map(of).collect()
+}
+
+fn of(component: Component) -> Vec<Value> {
+    let (name, [account, namespace]) = (component.as_str(), account(component));
+    let mut objects = Vec::new();
+    // The one of a namespace is there without us.
+    if account != "default" {
+        objects.push(json!({
+            "apiVersion": "v1", "kind": "ServiceAccount", "metadata": { "name": account, "namespace": namespace },
+        }));
+    }
+    let subjects = json!([{ "kind": "ServiceAccount", "name": account, "namespace": namespace }]);
+    let mut within: BTreeMap<Option<&str>, Vec<Value>> = BTreeMap::new();
+    for right in rights::of(component) {
+        within.entry(right.namespace).or_default().push(rule(right));
+    }
+    for (namespace, rules) in within {
+        let (role, binding) = match namespace {
+            None => ("ClusterRole", "ClusterRoleBinding"),
+            Some(_) => ("Role", "RoleBinding"),
+        };
+        let mut metadata = json!({ "name": name });
+        if let Some(namespace) = namespace {
+            metadata["namespace"] = json!(namespace);
+        }
+        let api_version = format!("{GROUP}/v1");
+        objects.push(json!({ "apiVersion": api_version, "kind": role, "metadata": metadata, "rules": rules }));
+        objects.push(json!({
+            "apiVersion": api_version,
+            "kind": binding,
+            "metadata": metadata,
+            "roleRef": { "apiGroup": GROUP, "kind": role, "name": name },
+            "subjects": subjects,
+        }));
+    }
+    objects
+}
+
+/// Which account a part has, and in which namespace. The pods of Jobs name none, so that they have the one of their namespace,
+/// where nothing else runs.
+pub fn account(component: Component) -> [&'static str; 2] {
+    match component {
+        Component::Controllers | Component::Answers => [component.as_str(), NAMESPACE],
+        Component::Upgrader => ["default", JOB_NAMESPACE],
+    }
+}
+
+fn rule(right: &Right) -> Value {
+    let mut rule = json!({ "apiGroups": [right.group], "resources": right.resources, "verbs": right.verbs });
+    if !right.names.is_empty() {
+        rule["resourceNames"] = json!(right.names);
+    }
+    rule
+}
