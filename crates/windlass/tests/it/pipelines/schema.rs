@@ -82,8 +82,8 @@ fn valid(root: &Value, schema: &Value, value: &Value, path: &str, wrong: &mut Ve
             }
             "minimum" if value.as_f64() < says.as_f64() => wrong.push(format!("{path}: {value} is less than {says}")),
             "maximum" if value.as_f64() > says.as_f64() => wrong.push(format!("{path}: {value} is more than {says}")),
-            "$schema" | "$defs" | "title" | "description" | "format" | "default" | "const" | "enum" | "minimum"
-            | "maximum" => {}
+            "$schema" | "$defs" | "uniqueItems" | "title" | "description" | "format" | "default" | "const" | "enum"
+            | "minimum" | "maximum" => {}
             other => panic!("{path}: {other} is not known here"),
         }
     }
