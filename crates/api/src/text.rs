@@ -29,6 +29,20 @@ macro_rules! travels_as_text {
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
+
+        impl schemars::JsonSchema for $type {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!({"type": "string"})
+            }
+        }
     )+};
 }
 pub(crate) use travels_as_text;

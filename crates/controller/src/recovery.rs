@@ -25,7 +25,7 @@ use plan::{Decision, Found, Live, Verdict};
 const CONTROLLER: &str = "windlass.dev/recovery";
 
 /// How the certificates of a cluster are doing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretsReport {
     /// The cluster.
@@ -41,7 +41,7 @@ pub struct SecretsReport {
 }
 
 /// How all are doing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Assessment {
     /// All are there, are pairs, and stay.
@@ -55,7 +55,7 @@ pub enum Assessment {
 }
 
 /// How one of them is doing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SecretReport {
     /// Its name.
@@ -78,7 +78,7 @@ pub struct SecretReport {
 }
 
 /// How a Secret was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum SecretState {
     /// It is there, and stays.
@@ -94,7 +94,7 @@ pub enum SecretState {
 }
 
 /// What is to be done about a Secret.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Action {
     /// Nothing.
@@ -108,12 +108,13 @@ pub enum Action {
 }
 
 /// A machine, as a place to take Secrets from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineReport {
     /// The machine.
     pub name: MachineName,
     /// The Secrets that it was given, whole.
+    #[schemars(with = "Vec<String>")]
     pub has: Vec<ClusterSecret>,
     /// Why what it was given cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -32,7 +32,7 @@ pub(crate) use line::lines;
 pub(crate) use machines::{differing_templates, machine, new_pool, pool};
 
 /// What a change comes to.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[must_use = "whoever asks for a change wants to know what it comes to"]
 pub struct Classification {
     /// What sort of update it is.
@@ -51,7 +51,7 @@ impl Classification {
 }
 
 /// What sort of update a change is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Kind {
     /// None: nothing differs.
@@ -65,7 +65,7 @@ pub enum Kind {
 }
 
 /// A field that differs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldChange {
     /// The stage in which it would be changed.
@@ -91,7 +91,7 @@ pub struct FieldChange {
 }
 
 /// What a change of a field does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Effect {
     /// Nothing happens to what is there.
@@ -107,7 +107,7 @@ pub enum Effect {
 }
 
 /// Who asks for a change of a field.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Origin {
     /// Whoever owns the cluster.

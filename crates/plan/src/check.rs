@@ -25,7 +25,7 @@ use crate::step::{Action, Place, Step};
 pub use roll::roll;
 
 /// A complaint about a plan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Finding {
     /// A stable id: `V1`, `D2`, `P1` …
     pub id: String,
@@ -44,7 +44,7 @@ impl fmt::Display for Finding {
 }
 
 /// Whether a finding stops a plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub enum Severity {
     /// No step of the plan is executed.
     Fatal,

@@ -49,7 +49,7 @@ pub struct Diff {
 }
 
 /// What applying an object would change.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[must_use = "a difference is to be shown"]
 pub struct ObjectDiff {
@@ -74,7 +74,7 @@ pub struct ObjectDiff {
 }
 
 /// Whether an object is there, and as it should be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum ObjectState {
     /// It is not there.
@@ -86,10 +86,11 @@ pub enum ObjectState {
 }
 
 /// A field that differs. Its values are shown without what is secret.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldDiff {
     /// Where it is.
+    #[schemars(with = "String")]
     pub path: Path,
     /// What it is; nothing if it is not there.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,7 +108,7 @@ pub struct FieldDiff {
 }
 
 /// What our apply does about a field that differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FieldOutcome {
     /// It is not there, and is set.

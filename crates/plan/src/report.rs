@@ -77,7 +77,7 @@ pub struct StageReport {
 }
 
 /// How far a stage is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum StageState {
     /// There is nothing to do: all is at the target, and well.
@@ -93,7 +93,7 @@ pub enum StageState {
 }
 
 /// Something that a stage waits for, as people and scripts read it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
     /// Why, in one word.
@@ -104,6 +104,7 @@ pub struct Wait {
     pub message: String,
     /// Since when; nothing where nobody remembers.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub since: Option<Timestamp>,
     /// What a person can do about it; nothing where waiting is all there is to do.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -34,12 +34,13 @@ pub use removal::kinds as kinds_that_lose_versions;
 use evidence::Gap;
 
 /// Something that stands in the way of an update, or may go wrong on it. The order is that in which people are told.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Risk {
     /// How bad it is.
     pub severity: Severity,
     /// Which check of the catalogue has found it.
+    #[schemars(with = "String")]
     pub id: RiskId,
     /// The object that it is about, as `Kind ns/name`.
     pub object: String,
@@ -65,7 +66,7 @@ impl Risk {
 }
 
 /// How bad a risk is. The worst comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
     /// The update will not begin, or not come to its end, while this is so; or it loses what cannot be brought back.

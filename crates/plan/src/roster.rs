@@ -21,7 +21,7 @@ pub use verdict::{Finding, PodCount, Seen, findings, pods, verify};
 pub use view::{Does, Facts, Row, Should, Wanted, placement, placement_words, rows};
 
 /// What sort of package one is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Category {
     /// What makes a cluster a management cluster. Nobody gives it values, and its contents may change without a release.
@@ -91,7 +91,7 @@ pub struct PackageRow {
 }
 
 /// What a cluster is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Role {
     /// It has Cluster API, and makes others.
@@ -114,7 +114,7 @@ impl Role {
 }
 
 /// Where in a cluster pods of a sort run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Runs {
     /// Nowhere: where one is seen, something is wrong.

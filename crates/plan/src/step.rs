@@ -9,7 +9,7 @@ use windlass_api::name::{ClusterSecret, Uid};
 use crate::planner::role;
 
 /// A stage of an update. Stages are planned apart from each other; gates decide which may begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Stage {
     /// Add-ons and packages in the workload cluster.

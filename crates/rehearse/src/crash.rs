@@ -19,18 +19,20 @@ use windlass_sim::actor::Caller;
 use windlass_sim::fault::{Moment, Scenario};
 
 /// One write of Windlass.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Write {
     /// Which one, from 1.
     pub number: u64,
     /// Who wrote.
     #[serde(rename = "actor")]
+    #[schemars(with = "serde_json::Value")]
     pub caller: Caller,
     /// What: `patch machinedeployments default/my-tkc-workers-default`.
     pub what: String,
     /// When, where there is a clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub at: Option<Timestamp>,
     /// Which of the requests to write that its sender made, from 1; nothing for what is asked of etcd.
     #[serde(default, skip_serializing_if = "Option::is_none")]

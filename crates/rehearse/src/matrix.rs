@@ -33,7 +33,7 @@ const STEPS_MAX: usize = 3;
 const CRASHES_MAX: usize = 40;
 
 /// What became of an update with each fault at each step.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FaultMatrix {
     /// The steps of the reference run, in order.
@@ -45,7 +45,7 @@ pub struct FaultMatrix {
 }
 
 /// What became of an update with one fault.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Row {
     /// The number of the fault in the list of faults: `F19`.
@@ -57,7 +57,7 @@ pub struct Row {
 }
 
 /// What became of an update with one fault at one step.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Cell {
     /// The step.
@@ -73,7 +73,7 @@ pub struct Cell {
 }
 
 /// What became of a run in which something went wrong.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "outcome", rename_all = "camelCase")]
 pub enum Outcome {
     /// It was as if nothing had been.
@@ -81,6 +81,7 @@ pub enum Outcome {
     /// It ended as it should, later.
     Recovered {
         /// By so much.
+        #[schemars(with = "String")]
         later: SignedDuration,
     },
     /// It did not end as it should, or something happened that must never be.

@@ -140,7 +140,7 @@ pub enum Error {
 }
 
 /// How an update went, in the time of the rehearsal.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rehearsal {
     /// The cluster.
@@ -155,8 +155,10 @@ pub struct Rehearsal {
     /// How it ended.
     pub verdict: Verdict,
     /// When it began.
+    #[schemars(with = "String")]
     pub began: Timestamp,
     /// How long it took.
+    #[schemars(with = "String")]
     pub took: SignedDuration,
     /// When each stage began and ended.
     pub stages: Vec<StageRecord>,
@@ -165,17 +167,20 @@ pub struct Rehearsal {
     /// The machines that came and went, in order.
     pub machines: Vec<MachineChange>,
     /// All that happened, in order, and the declared exceptions that were made use of. What was violated is beside it.
+    #[schemars(with = "serde_json::Value")]
     pub timeline: Timeline,
     /// What must never be and was, in order.
     pub violations: Vec<Reported>,
     /// How far things went.
+    #[schemars(with = "serde_json::Value")]
     pub extremes: Extremes,
     /// How much was asked of the API servers, and by whom.
+    #[schemars(with = "BTreeMap<String, Requests>")]
     pub requests: BTreeMap<Caller, Requests>,
 }
 
 /// How a rehearsal ended.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "verdict", rename_all = "camelCase")]
 pub enum Verdict {
     /// The cluster is as it was asked to be, and nothing moves any more.
@@ -208,9 +213,10 @@ pub enum Verdict {
 }
 
 /// What a cluster waited for from a time on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Waited {
     /// From when on.
+    #[schemars(with = "String")]
     pub at: Timestamp,
     /// Why, as the cluster and its update say it; nothing where it waited for nothing more.
     pub why: Vec<String>,
@@ -220,10 +226,11 @@ pub struct Waited {
 }
 
 /// A machine that came or went.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineChange {
     /// When.
+    #[schemars(with = "String")]
     pub at: Timestamp,
     /// Its name.
     pub name: String,
@@ -232,7 +239,7 @@ pub struct MachineChange {
 }
 
 /// Whether something came or went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
     /// It is new.
@@ -242,11 +249,12 @@ pub enum Change {
 }
 
 /// A violation, and how to see it again.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reported {
     /// What is wrong.
     #[serde(flatten)]
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub violation: Violation,
     /// The command that shows it again.
     pub replay: String,

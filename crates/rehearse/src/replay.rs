@@ -44,7 +44,7 @@ pub struct Run {
 }
 
 /// A run that was repeated.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Replayed {
     /// All that happened was the same, to the byte.

@@ -59,24 +59,26 @@ pub struct Asked {
 }
 
 /// Where a rehearsal starts from.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Origin {
     /// When it was read; nothing for a World that was made for it.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub taken_at: Option<Timestamp>,
     /// The folder that it was kept in.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub folder: Option<String>,
     /// How old it was, where it had been kept.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub age: Option<SignedDuration>,
     /// What could not be read.
     pub gaps: Vec<Gap>,
 }
 
 /// How an update went, over all runs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// The cluster.
@@ -130,7 +132,7 @@ pub struct Report {
 }
 
 /// The most of everything that there was at a time.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Peak {
     /// Machines at first.
@@ -145,7 +147,7 @@ pub struct Peak {
 }
 
 /// How many machines a namespace may have.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Quota {
     /// Who says so: `ResourceQuota/machines`, or the scenario.
@@ -159,34 +161,38 @@ pub struct Quota {
 }
 
 /// Pods that had to leave.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Pods {
     /// How many were evicted; the most of all runs.
     pub moved: u64,
     /// Those that a budget did not let go at once, in the run that is told here.
+    #[schemars(with = "Vec<serde_json::Value>")]
     pub held: Vec<Held>,
 }
 
 /// The API of the cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Api {
     /// How many of its servers ended: so often do clients have to connect again.
     pub servers_ended: u64,
     /// When there was none, in the run that is told here.
+    #[schemars(with = "Vec<serde_json::Value>")]
     pub outages: Vec<Outage>,
 }
 
 /// How far versions and members of etcd went, over all runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Worst {
     /// The kubelet that was furthest from an API server.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
     pub skew: Option<Skewed>,
     /// etcd when it had the least to spare.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
     pub quorum: Option<Quorum>,
 }
 

@@ -55,7 +55,7 @@ pub struct WorkloadSnapshot {
 }
 
 /// A member of etcd.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EtcdMember {
     /// Its id.
@@ -73,11 +73,12 @@ pub struct EtcdMember {
     pub version: Option<KubernetesVersion>,
     /// What it warns of.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    #[schemars(with = "BTreeSet<String>")]
     pub alarms: BTreeSet<Alarm>,
 }
 
 /// Something that could not be read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Gap {
     /// What: `machines of the management cluster`, `the workload cluster default/my-tkc`.

@@ -54,12 +54,13 @@ pub struct Sweep {
 type Other = Result<Arc<Expected>, String>;
 
 /// The run without a fault.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reference {
     /// How it ended.
     pub verdict: Verdict,
     /// How long it took, in its own time.
+    #[schemars(with = "String")]
     pub took: SignedDuration,
     /// The writes of Windlass, in order.
     pub writes: Vec<Write>,
@@ -128,7 +129,7 @@ pub struct NoTrial {
 }
 
 /// What became of a trial.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Tried {
     /// What it is called.

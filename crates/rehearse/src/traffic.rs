@@ -9,7 +9,7 @@ use windlass_sim::actor::Caller;
 pub use windlass_sim::fault::{Asked, Place};
 
 /// How much a caller asked.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Requests {
     /// In all, watches included.

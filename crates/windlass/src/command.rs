@@ -2,6 +2,7 @@
 
 mod abort;
 mod approve;
+mod completion;
 mod control_plane;
 mod controller;
 mod create;
@@ -18,10 +19,12 @@ mod rehearse;
 mod release;
 mod replay;
 mod retry;
+mod schema;
 mod secrets;
 mod snapshot;
 mod status;
 mod sweep;
+mod template;
 mod up;
 mod update;
 mod upgrade;
@@ -39,6 +42,8 @@ pub enum Command {
     Up(up::Up),
     #[command(subcommand)]
     Create(create::Create),
+    #[command(subcommand)]
+    Template(template::Template),
     Get(get::Get),
     Describe(describe::Describe),
     Status(status::Status),
@@ -65,6 +70,8 @@ pub enum Command {
     Secrets(secrets::Secrets),
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
+    Schema(schema::Schema),
+    Completion(completion::Completion),
     Install(install::Install),
     Uninstall(install::Uninstall),
     Controller(controller::Controller),
@@ -78,6 +85,7 @@ impl Command {
             Self::Demo(demo) => demo.run(),
             Self::Up(up) => up.run(),
             Self::Create(create) => block_on(create.run()),
+            Self::Template(template) => template.run(),
             Self::Get(get) => block_on(get.run()),
             Self::Describe(describe) => block_on(describe.run()),
             Self::Status(status) => block_on(status.run()),
@@ -100,6 +108,8 @@ impl Command {
             Self::Release(release) => block_on(release.run()),
             Self::Secrets(secrets) => block_on(secrets.run()),
             Self::Snapshot(snapshot) => snapshot.run(),
+            Self::Schema(schema) => schema.run(),
+            Self::Completion(completion) => completion.run(),
             Self::Install(install) => block_on(install.run()),
             Self::Uninstall(uninstall) => block_on(uninstall.run()),
             Self::Controller(controller) => controller.run(),

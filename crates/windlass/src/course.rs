@@ -20,7 +20,7 @@ use crate::report::MachineReport;
 use crate::watch::changes;
 
 /// How a cluster of a class is doing.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClassReport {
     pub cluster: String,

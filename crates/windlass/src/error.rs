@@ -43,7 +43,7 @@ Exit codes:
     3  refused, by a rule: the message says which
     4  update, upgrade: it waits for somebody to agree
     5  what was begun has failed; rehearse: the goal was not reached;
-       sweep: something is broken; verify: something is wrong
+       sweep: something is broken; verify, release verify: something is wrong
     6  timed out while waiting; what was begun goes on
     7  what was reviewed is not what would be done any more
   130  interrupted while waiting; what was begun goes on

@@ -27,9 +27,11 @@ mod wanted;
 mod watch;
 mod way;
 
+use std::ffi::OsStr;
+use std::path::Path;
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory as _, FromArgMatches as _, Parser};
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -43,12 +45,23 @@ struct Cli {
 }
 
 fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = as_it_was_called(Cli::command()).try_get_matches();
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(answer) => return output::usage(&answer),
     };
     match cli.command.run() {
         Ok(exit) => exit.into(),
         Err(failure) => output::failure(&failure),
+    }
+}
+
+/// kubectl finds a program `kubectl-windlass` as `kubectl windlass`: that is then what help says.
+fn as_it_was_called(command: clap::Command) -> clap::Command {
+    let program = std::env::args_os().next().unwrap_or_default();
+    let name = Path::new(&program).file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    match name.strip_prefix("kubectl-") {
+        Some(plugin) => command.bin_name(format!("kubectl {plugin}")),
+        None => command,
     }
 }

@@ -22,7 +22,7 @@ pub enum Format {
 pub const API_VERSION: &str = "cli.windlass.dev/v1alpha1";
 
 /// A document that a command prints: a kind with a version, so that scripts can rely on it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Document<T> {
     api_version: &'static str,
@@ -88,6 +88,11 @@ pub fn document(format: Format, content: &impl Serialize) -> Result<(), Error> {
         Format::Json => data(&serde_json::to_string_pretty(content).map_err(Error::Json)?),
         Format::Yaml => data(&serde_saphyr::to_string(content).map_err(|source| Error::Yaml(Box::new(source)))?),
     }
+}
+
+/// A document as one line of JSON: of several that follow each other.
+pub fn line(kind: &'static str, content: &impl Serialize) -> Result<String, Error> {
+    serde_json::to_string(&Document::new(kind, content)).map_err(Error::Json)
 }
 
 /// Rows under a header, as kubectl shows them: no lines, three blanks between columns, no blanks at the ends.

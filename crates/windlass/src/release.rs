@@ -36,7 +36,7 @@ pub fn newest(releases: &[Release]) -> Result<&Release, Error> {
 }
 
 /// A release in a few words.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Summary {
     /// The version of the whole.
@@ -60,11 +60,12 @@ pub struct Summary {
 }
 
 /// A release that the label of a cluster can name.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Label {
     /// The value of the label.
     pub name: String,
     /// Whether it is for use.
+    #[schemars(with = "String")]
     pub state: ReleaseState,
     /// The `ConfigMap`s that it is made of, by the kinds that they are about.
     pub kinds: Vec<String>,
@@ -89,7 +90,7 @@ pub async fn labelled(management: &Management) -> Result<Vec<Summary>, client::E
 }
 
 /// What comes with a release.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Addon {
     /// Its name.
     pub name: String,

@@ -23,7 +23,7 @@ pub use self::progress::Count;
 pub const CONTROL_PLANE: &str = "control-plane";
 
 /// How a cluster is doing.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     pub cluster: String,
@@ -44,7 +44,7 @@ pub struct Report {
 }
 
 /// The update that runs, or ran last.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateReport {
     pub name: String,
@@ -61,7 +61,7 @@ pub struct UpdateReport {
 }
 
 /// A stage of an update.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StageReport {
     pub stage: Stage,
@@ -74,7 +74,7 @@ pub struct StageReport {
 }
 
 /// A stage in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum StageWord {
     Done,
@@ -89,7 +89,7 @@ pub enum StageWord {
 }
 
 /// A machine of the cluster.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MachineReport {
     pub name: String,

@@ -7,6 +7,7 @@ use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::ClusterName;
 
+use crate::changed::Changed;
 use crate::client::Management;
 use crate::error::{Exit, Explained, Kind};
 use crate::output;
@@ -24,6 +25,9 @@ pub struct Patience {
     /// Give up waiting after this long; the work goes on
     #[arg(long, value_name = "TIME", default_value = "30m", value_parser = duration, requires = "wait")]
     timeout: Duration,
+    /// Each change is written as a line of JSON, instead of being drawn.
+    #[arg(skip)]
+    lines: bool,
 }
 
 /// A time as people write it: `90s`, `10m`, `1h30m`.
@@ -47,7 +51,17 @@ enum Seen {
 impl Patience {
     /// Whether to wait, and how long.
     pub fn new(wait: bool, timeout: Duration) -> Self {
-        Self { wait, timeout }
+        Self { wait, timeout, lines: false }
+    }
+
+    /// The same, with a line of JSON for each change where the answer is JSON, too.
+    pub fn in_lines_of(&self, output: Option<Changed>) -> Self {
+        Self { lines: self.wait && output == Some(Changed::Json), ..*self }
+    }
+
+    /// Whether what is written is lines of JSON.
+    pub fn is_in_lines(&self) -> bool {
+        self.lines
     }
 
     /// How long to wait, if that is wanted.
@@ -77,25 +91,34 @@ impl Patience {
     ) -> Result<TanzuKubernetesCluster, Error> {
         let mut watch = Watch::new(management, name);
         let mut progress = Progress::new(name.to_string());
+        let subject = Subject { name, generation, lines: self.lines };
         let ended = tokio::select! {
             biased;
             _ = tokio::signal::ctrl_c() => Err(Error::Interrupted { cluster: name.clone() }),
             () = tokio::time::sleep(self.timeout) => {
                 Err(Error::TimedOut { cluster: name.clone(), after: self.timeout })
             }
-            ended = follow(&mut watch, management, (name, generation), &mut progress) => ended,
+            ended = follow(&mut watch, management, &subject, &mut progress) => ended,
         };
         progress.end();
         ended
     }
 }
 
+/// What is waited for.
+struct Subject<'a> {
+    name: &'a ClusterName,
+    generation: i64,
+    lines: bool,
+}
+
 async fn follow(
     watch: &mut Watch,
     management: &Management,
-    (name, generation): (&ClusterName, i64),
+    &Subject { name, generation, lines }: &Subject<'_>,
     progress: &mut Progress,
 ) -> Result<TanzuKubernetesCluster, Error> {
+    let mut last = None;
     loop {
         let change = tokio::select! {
             biased;
@@ -118,6 +141,13 @@ async fn follow(
         if let Some(update) = seen.given_up() {
             let why = format!("its update {} was given up", update.name_any());
             return Err(Error::Failed { cluster: name.clone(), why });
+        }
+        if lines && let Some(report) = seen.report(management.now()) {
+            let line = output::line("StatusReport", &report).map_err(Error::Output)?;
+            if last.as_ref() != Some(&line) {
+                output::data(&line).map_err(Error::Output)?;
+                last = Some(line);
+            }
         }
         match judge(cluster, generation) {
             Seen::Reached => return Ok(cluster.clone()),
@@ -188,6 +218,8 @@ pub enum Error {
     Gone { cluster: ClusterName },
     #[error("the watch on {cluster} ended")]
     Ended { cluster: ClusterName },
+    #[error(transparent)]
+    Output(output::Error),
 }
 
 fn brief(time: Duration) -> String {
@@ -200,6 +232,7 @@ impl Explained for Error {
             Self::TimedOut { .. } | Self::Failed { .. } => Kind::Environment,
             Self::Interrupted { .. } | Self::Gone { .. } => Kind::User,
             Self::Ended { .. } => Kind::Internal,
+            Self::Output(error) => error.kind(),
         }
     }
 
@@ -210,6 +243,7 @@ impl Explained for Error {
             }
             Self::Failed { cluster, .. } => Some(format!("windlass why {cluster}")),
             Self::Gone { .. } => Some("windlass get clusters".to_owned()),
+            Self::Output(error) => error.hint(),
         }
     }
 
@@ -219,7 +253,12 @@ impl Explained for Error {
             Self::Interrupted { .. } => Exit::Interrupted,
             Self::Failed { .. } | Self::Gone { .. } => Exit::OperationFailed,
             Self::Ended { .. } => Exit::Failed,
+            Self::Output(error) => error.exit(),
         }
+    }
+
+    fn is_silent(&self) -> bool {
+        matches!(self, Self::Output(error) if error.is_silent())
     }
 }
 

@@ -16,7 +16,7 @@ use crate::error::{Explained, Kind};
 use crate::output;
 
 /// The way of a cluster to a release.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Way {
     /// What the cluster is asked to be now.
@@ -28,7 +28,7 @@ pub struct Way {
 }
 
 /// One update on the way.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WayHop {
     /// The release.

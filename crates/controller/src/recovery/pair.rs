@@ -38,22 +38,25 @@ impl Serialize for PublicDigest {
 }
 
 /// What a certificate says of itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct CertificateFacts {
     /// Whose it is: `CN=kubernetes`.
     pub subject: String,
     /// What tells it from all others.
+    #[schemars(with = "String")]
     pub sha256: PublicDigest,
     /// When it expires.
+    #[schemars(with = "String")]
     pub expires: Timestamp,
 }
 
 /// Which pair it is, told by its public half.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Identity {
     /// The SHA-256 of the public key, as `SubjectPublicKeyInfo`.
+    #[schemars(with = "String")]
     pub public_key: PublicDigest,
     /// The certificate, where the public half is one.
     pub certificate: Option<CertificateFacts>,

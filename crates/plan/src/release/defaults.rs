@@ -25,7 +25,7 @@ pub struct FieldDefault {
 }
 
 /// Whose a field is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum FieldOwner {
     /// Whoever fills it first: it is set where there is nothing, at creation and at every update.

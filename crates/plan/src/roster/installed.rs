@@ -5,7 +5,7 @@ use windlass_api::condition::ConditionType;
 use windlass_api::kind::packaging::{PackageInstall, PackageInstallStatus, is_true};
 
 /// How a package is, as kapp-controller tells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum State {
     /// It is as it should be.

@@ -21,7 +21,7 @@ pub struct Seen {
 }
 
 /// What is wrong with the packages and the pods of a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "what")]
 pub enum Finding {
     /// Pods of a sort should be there, and none is.
@@ -192,7 +192,7 @@ fn misplaced_package(category: Option<Category>, role: Role) -> String {
 }
 
 /// The pods of a sort in a cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodCount {
     /// Where they are.

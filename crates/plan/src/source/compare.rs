@@ -21,7 +21,7 @@ use super::{File, Place, SourceError, Trigger, Wish};
 use crate::diff::secret::text_at;
 
 /// How what a file says stands to a cluster.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Standing {
     /// The file would lead back: somebody changed the cluster past it.

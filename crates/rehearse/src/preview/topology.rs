@@ -47,7 +47,7 @@ pub struct ClassPreview {
 }
 
 /// A package that would be in another version, come or go.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PackageChange {
     /// What people call it.

@@ -21,7 +21,7 @@ const FACTOR_MAX: f64 = 20.0;
 const UPDATES_MAX: usize = 10;
 
 /// What the times of a report are made of.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "from", rename_all = "camelCase")]
 pub enum Estimate {
     /// Earlier updates of the cluster.
@@ -31,16 +31,18 @@ pub enum Estimate {
 }
 
 /// What earlier updates of a cluster took.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Recorded {
     /// Which, the latest last.
     pub updates: Vec<String>,
     /// How long a machine of the control plane took.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub control_plane_machine: Option<SignedDuration>,
     /// How long a worker took.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     pub worker: Option<SignedDuration>,
     /// How many times as long as in the data file that is, in hundredths.
     pub percent: u32,

@@ -7,11 +7,13 @@ use jiff::fmt::friendly::{Spacing, SpanPrinter};
 use serde::Serialize;
 
 /// How long something takes: in half of the runs no longer than the first, in nine of ten no longer than the second.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Spread {
     /// Half of the runs took no longer.
+    #[schemars(with = "String")]
     pub p50: SignedDuration,
     /// Nine of ten took no longer.
+    #[schemars(with = "String")]
     pub p90: SignedDuration,
 }
 

@@ -20,7 +20,7 @@ use crate::rehearsal::{Rehearsal, Request};
 use crate::settle;
 
 /// A stage of an update.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StageForeseen {
     /// Which.
@@ -34,7 +34,7 @@ pub struct StageForeseen {
 }
 
 /// A machine that is replaced.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Replaced {
     /// Its name.
@@ -46,6 +46,7 @@ pub struct Replaced {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
     /// How long after the beginning it was gone.
+    #[schemars(with = "String")]
     pub gone_after: SignedDuration,
     /// The fields that are guilty of it; none where it was not the update that asked for it.
     pub because: Vec<FieldChange>,

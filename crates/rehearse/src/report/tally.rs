@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::rehearsal::{Rehearsal, Reported, Verdict};
 
 /// Runs that ended in the same way.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Tally {
     /// In which way. Where names in it differ from run to run, it is that of the first.
@@ -21,7 +21,7 @@ pub struct Tally {
 }
 
 /// Something that must never be and was.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Violated {
     /// The first time.

@@ -7,7 +7,7 @@ use windlass_api::kind::cluster_update::WaitingFor;
 use crate::rehearsal::Rehearsal;
 
 /// Something that was waited for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Wait {
     /// The stage that waited.
@@ -25,6 +25,7 @@ pub struct Wait {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub way_out: Option<String>,
     /// How long, in all.
+    #[schemars(with = "String")]
     pub took: SignedDuration,
     /// It was still waited for at the end.
     pub at_the_end: bool,

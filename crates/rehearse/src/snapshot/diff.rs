@@ -9,7 +9,7 @@ use windlass_api::name::NamespacedName;
 use super::{EtcdMember, Snapshot, place};
 
 /// What differs between two snapshots.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, schemars::JsonSchema)]
 #[must_use = "a difference is to be shown"]
 pub struct SnapshotDiff {
     /// The objects that differ: those of the management cluster first, then cluster by cluster; by kind and name.
@@ -17,7 +17,7 @@ pub struct SnapshotDiff {
 }
 
 /// An object that differs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Changed {
     /// The workload cluster that it is of; none for the management cluster.
@@ -38,7 +38,7 @@ pub struct Changed {
 }
 
 /// What has become of an object.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", tag = "type")]
 pub enum Change {
     /// Only the second snapshot has it.
@@ -53,7 +53,7 @@ pub enum Change {
 }
 
 /// A field that differs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Field {
     /// Where it is: `spec.containers[name=etcd].image`.
     pub path: String,

@@ -12,10 +12,11 @@ use windlass_api::version::KubernetesVersion;
 use super::{EtcdMember, Gap, Snapshot, place};
 
 /// What is in a snapshot.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SnapshotSummary {
     /// When it was taken.
+    #[schemars(with = "String")]
     pub taken_at: Timestamp,
     /// By what.
     pub taken_by: String,
@@ -32,7 +33,7 @@ pub struct SnapshotSummary {
 }
 
 /// A cluster in a snapshot.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterSummary {
     /// Which.

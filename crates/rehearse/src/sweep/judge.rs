@@ -28,7 +28,7 @@ const AWAY: [&str; 2] = ["F19: ", "F22: "];
 const TOLD_MAX: usize = 5;
 
 /// Something that must be so and is not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Broken {
     /// Which oracle says so.
@@ -38,7 +38,7 @@ pub struct Broken {
 }
 
 /// What must be so when a trial has ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum Oracle {
     /// No invariant was violated.

@@ -49,9 +49,9 @@ pub struct Abort {
 }
 
 /// What `abort -o` writes.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct AbortReport<'a> {
+pub struct AbortReport<'a> {
     cluster: &'a ClusterName,
     /// The update that was given up; none where only its release had been asked for.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -64,9 +64,9 @@ struct Decide {
 }
 
 /// What `approve -o` and `reject -o` write.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct DecisionReport<'a> {
+pub struct DecisionReport<'a> {
     cluster: &'a ClusterName,
     decision: Decision,
     /// What it is about.
@@ -79,7 +79,7 @@ struct DecisionReport<'a> {
 }
 
 /// What somebody says.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum Decision {
     Approved,
@@ -223,7 +223,7 @@ async fn next_update(management: &Management, cluster: &ClusterName) -> Result<u
 /// It is not decided.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("{cluster} waits for nobody to approve anything")]
+    #[error("nothing of {cluster} waits for approval")]
     Nothing { cluster: ClusterName },
     #[error("{text:?} is no name of a cluster")]
     Name { text: String, source: NameError },

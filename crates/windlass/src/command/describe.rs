@@ -1,6 +1,6 @@
 //! `windlass describe`: a cluster as a tree, from the object that people write down to its machines.
 
-mod tree;
+pub mod tree;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Secret;

@@ -1,7 +1,7 @@
 //! `windlass diff`: what a release would write into the objects of a classic cluster, in the manner of `kubectl diff`.
 
 use kube::api::ListParams;
-use serde_json::json;
+use serde::Serialize;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::label;
@@ -9,6 +9,7 @@ use windlass_api::name::ClusterName;
 use windlass_api::version::KubernetesVersion;
 use windlass_controller::classic::Unplanned;
 use windlass_controller::classic::review::{Reviewed, review};
+use windlass_plan::diff::ObjectDiff;
 
 use crate::client::{self, AnyCluster, Connection, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
@@ -33,6 +34,14 @@ pub struct Diff {
     connection: Connection,
 }
 
+/// What `diff -o` writes.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct ClusterDiff<'a> {
+    cluster: &'a ClusterName,
+    release: String,
+    objects: &'a [ObjectDiff],
+}
+
 impl Diff {
     /// Compares.
     pub async fn run(self) -> Result<Exit, Failure> {
@@ -50,8 +59,8 @@ impl Diff {
         let Reviewed { release, diff } =
             reviewed.map_err(|source| Error::Unplanned { cluster: self.cluster.clone(), source: Box::new(source) })?;
         if let Some(format) = self.output {
-            let found =
-                json!({"cluster": self.cluster, "release": release.bare().to_string(), "objects": diff.objects});
+            let release = release.bare().to_string();
+            let found = ClusterDiff { cluster: &self.cluster, release, objects: &diff.objects };
             output::document(format, &Document::new("ClusterDiff", found))?;
         } else if diff.changes() {
             output::data(diff.text().trim_end_matches('\n'))?;

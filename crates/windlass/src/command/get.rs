@@ -241,7 +241,7 @@ impl Get {
                 }
             }
             Shown::Document(format) => {
-                output::document(format, &Document::new("AddonList", json!({"items": addons})))?;
+                output::document(format, &Document::new("AddonList", AddonList { items: addons }))?;
             }
         }
         Ok(Exit::Done)
@@ -270,8 +270,14 @@ impl Get {
     }
 }
 
+/// What `get addons -o` writes.
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct AddonList {
+    items: Vec<InCluster>,
+}
+
 /// An add-on of a cluster.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct InCluster {
     namespace: String,
     cluster: String,

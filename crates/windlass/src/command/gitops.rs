@@ -54,9 +54,9 @@ pub struct Check {
 }
 
 /// What `gitops check -o` writes.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct GitopsReport {
+pub struct GitopsReport {
     /// Whether nothing is older, drifts, or is unclear.
     in_step: bool,
     /// The clusters that the repository has.
@@ -70,7 +70,7 @@ struct GitopsReport {
 }
 
 /// A value that file and cluster have otherwise.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Row {
     file: String,
     line: usize,
@@ -85,7 +85,7 @@ struct Row {
 }
 
 /// What cannot be compared.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Unclear {
     object: String,
     why: String,

@@ -29,8 +29,8 @@ pub struct Packages {
 }
 
 /// What `packages -o` writes.
-#[derive(Serialize)]
-struct PackageList {
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct PackageList {
     /// Nothing for the management cluster.
     cluster: Option<ClusterName>,
     items: Vec<Row>,

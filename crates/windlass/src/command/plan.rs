@@ -1,8 +1,8 @@
 //! `windlass plan`: what an upgrade or another change would do, and what would hold it now.
 
-mod deletion;
+pub mod deletion;
 pub mod kept;
-mod topology;
+pub mod topology;
 
 use std::path::PathBuf;
 
@@ -249,7 +249,7 @@ fn foresee(connection: &Connection, cluster: &ClusterName, wanted: &Wanted) -> R
 }
 
 /// What an upgrade would do.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PlanReport {
     cluster: String,
@@ -280,7 +280,7 @@ pub struct PlanReport {
 }
 
 /// A stage of it: what it would change, and what it would wait for.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct StageForeseen {
     stage: Stage,
@@ -296,7 +296,7 @@ impl StageForeseen {
 }
 
 /// An update.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 struct Update {
     name: String,
     from: String,

@@ -2,7 +2,7 @@
 
 mod error;
 mod keep;
-mod shown;
+pub mod shown;
 mod start;
 
 use std::borrow::Cow;

@@ -1,7 +1,9 @@
 //! `windlass release`: which releases there are, what they are made of, whether they are used, and how to get from one to another.
 
-mod activation;
-mod show;
+pub mod activation;
+pub mod difference;
+pub mod show;
+pub mod verify;
 
 use serde::Serialize;
 use windlass_api::name::ClusterName;
@@ -19,7 +21,9 @@ use crate::way::{self, Way};
 pub enum Release {
     List(List),
     Show(show::Show),
+    Diff(difference::Diff),
     Path(Path),
+    Verify(verify::Verify),
     Activate(activation::Activate),
     Deactivate(activation::Deactivate),
 }
@@ -30,6 +34,8 @@ impl Release {
         match self {
             Self::List(list) => list.run().await,
             Self::Show(show) => show.run().await,
+            Self::Diff(diff) => diff.run().await,
+            Self::Verify(verify) => verify.run().await,
             Self::Path(path) => path.run().await,
             Self::Activate(activate) => activate.run().await,
             Self::Deactivate(deactivate) => deactivate.run().await,
@@ -48,7 +54,7 @@ pub struct List {
 }
 
 /// What `release list -o` and `get releases -o` write.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 pub struct ReleaseList {
     pub items: Vec<Summary>,
 }
@@ -135,8 +141,8 @@ pub struct Path {
 }
 
 /// What `release path -o` writes.
-#[derive(Serialize)]
-struct ReleasePath {
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct ReleasePath {
     cluster: ClusterName,
     #[serde(flatten)]
     way: Way,

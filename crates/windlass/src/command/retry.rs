@@ -40,9 +40,9 @@ pub struct Retry {
 }
 
 /// What `retry -o` writes.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct RetryReport<'a> {
+pub struct RetryReport<'a> {
     cluster: &'a ClusterName,
     update: &'a str,
     id: UpdateId,

@@ -88,9 +88,9 @@ impl Take {
 }
 
 /// What `snapshot load -o` writes.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Loaded {
+pub struct Loaded {
     age_seconds: i64,
     #[serde(flatten)]
     summary: SnapshotSummary,

@@ -1,7 +1,7 @@
 //! `windlass sweep`: a change, broken on purpose in every way that is known, to see whether it ends as it should.
 
 mod figures;
-mod report;
+pub mod report;
 
 use std::num::NonZeroUsize;
 

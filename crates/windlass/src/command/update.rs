@@ -45,7 +45,8 @@ pub struct Update {
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
-    /// Write it as a document instead, for scripts, or the name of the cluster
+    /// Write it as a document instead, for scripts, or the name of the cluster. With --wait, JSON is a line for each change, and one
+    /// for the end
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Changed>,
     #[command(flatten)]
@@ -63,9 +64,9 @@ fn setting(text: &str) -> Result<Setting, String> {
 }
 
 /// What `update -o` writes.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct UpdateReport<'a> {
+pub struct UpdateReport<'a> {
     cluster: &'a ClusterName,
     /// What the server said would come of it.
     warnings: &'a [String],
@@ -77,7 +78,7 @@ struct UpdateReport<'a> {
 }
 
 /// A field that is another now.
-#[derive(Debug, PartialEq, Serialize)]
+#[derive(Debug, PartialEq, Serialize, schemars::JsonSchema)]
 struct FieldChange {
     field: String,
     from: Value,
@@ -85,7 +86,7 @@ struct FieldChange {
 }
 
 /// How it went.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum Outcome {
     NothingToDo,
@@ -97,7 +98,8 @@ enum Outcome {
 
 impl Update {
     /// Tries it, asks, and writes it.
-    pub async fn run(self) -> Result<Exit, Failure> {
+    pub async fn run(mut self) -> Result<Exit, Failure> {
+        self.patience = self.patience.in_lines_of(self.output);
         let management = self.connection.open().await?;
         let cluster = management.cluster(&self.cluster).await?;
         let pending = Pending::of(&cluster).filter(|pending| !pending.is_agreed(&cluster));
@@ -138,6 +140,10 @@ impl Update {
         let generation = begun.metadata.generation.unwrap_or_default();
         if self.patience.wait(&management, &self.cluster, generation).await?.is_some() {
             return self.tell(&told, Outcome::Succeeded);
+        }
+        // What is replaced is warned of.
+        if pending::needs_approval(&begun) && !warnings.is_empty() {
+            return self.tell(&told, Outcome::Waiting);
         }
         output::note(&format!("Next: windlass status {} --watch", self.cluster));
         self.tell(&told, Outcome::Begun)
@@ -197,14 +203,21 @@ impl Update {
         let exit = if matches!(outcome, Outcome::Waiting) { Exit::Waiting } else { Exit::Done };
         if let Some(format) = self.output {
             let report = UpdateReport { cluster, warnings: told.warnings, pending, changes: told.changes, outcome };
-            format.tell_cluster(cluster, "UpdateReport", report)?;
+            if self.patience.is_in_lines() {
+                output::data(&output::line("UpdateReport", &report)?)?;
+            } else {
+                format.tell_cluster(cluster, "UpdateReport", report)?;
+            }
             return Ok(exit);
         }
         let changes = shown(told.changes);
         output::data(&match outcome {
             Outcome::NothingToDo if self.set.is_empty() => format!("cluster {cluster} has nothing to agree to"),
             Outcome::NothingToDo => format!("cluster {cluster} is asked to be so already"),
-            Outcome::Waiting => format!("cluster {cluster} is not updated: {}", pending.unwrap_or_default()),
+            Outcome::Waiting => match pending {
+                Some(pending) => format!("cluster {cluster} is not updated: {pending}"),
+                None => format!("cluster {cluster} waits for somebody to approve it: {changes}"),
+            },
             Outcome::DryRun => format!("cluster {cluster} updated (dry run): {changes}"),
             Outcome::Begun => format!("cluster {cluster} is being updated: {changes}"),
             Outcome::Succeeded => format!("cluster {cluster} is updated: {changes}"),

@@ -1,8 +1,8 @@
 //! `windlass upgrade`: the one write by which an upgrade begins, or one after the other where it takes several.
 
-mod class;
-mod commit;
-mod label;
+pub mod class;
+pub mod commit;
+pub mod label;
 
 use std::io;
 use std::path::PathBuf;
@@ -56,7 +56,8 @@ pub struct Args {
     /// Do not ask
     #[arg(short, long)]
     yes: bool,
-    /// Write it as a document instead, for scripts, or the name of the cluster
+    /// Write it as a document instead, for scripts, or the name of the cluster. With --wait, JSON is a line for each change, and one
+    /// for the end
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Changed>,
     #[command(flatten)]
@@ -108,8 +109,8 @@ impl Args {
 }
 
 /// What `upgrade -o` writes.
-#[derive(Serialize)]
-struct UpgradeReport<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct UpgradeReport<'a> {
     cluster: &'a ClusterName,
     #[serde(flatten)]
     way: &'a Way,
@@ -117,7 +118,7 @@ struct UpgradeReport<'a> {
 }
 
 /// How it went.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 enum Outcome {
     NothingToDo,
@@ -133,7 +134,8 @@ enum Outcome {
 }
 
 impl Upgrade {
-    fn run(self) -> Result<Exit, Failure> {
+    fn run(mut self) -> Result<Exit, Failure> {
+        self.patience = self.patience.in_lines_of(self.output);
         if let Some(reviewed) = &self.envelope {
             let found = plan(&self.connection, &self.cluster, &self.to)?.envelope_digest;
             if found != *reviewed {
@@ -301,7 +303,11 @@ impl Upgrade {
         match self.output {
             Some(format) => {
                 let report = UpgradeReport { cluster, way, outcome };
-                format.tell_cluster(cluster, "UpgradeReport", report)?;
+                if self.patience.is_in_lines() {
+                    output::data(&output::line("UpgradeReport", &report)?)?;
+                } else {
+                    format.tell_cluster(cluster, "UpgradeReport", report)?;
+                }
             }
             None => output::data(&match outcome {
                 Outcome::NothingToDo => format!("cluster {cluster} is asked to be at {to} already"),

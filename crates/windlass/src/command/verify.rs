@@ -32,7 +32,7 @@ pub struct Verify {
 }
 
 /// What was found in a cluster; what `verify -o` writes.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// Nothing for the management cluster.
@@ -48,7 +48,7 @@ pub struct Verdict {
 }
 
 /// Something that is wrong.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Wrong {
     /// The object, as kubectl names it.

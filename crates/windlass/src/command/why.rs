@@ -72,9 +72,9 @@ async fn update_of(
 }
 
 /// What a cluster waits for.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct WhyReport {
+pub struct WhyReport {
     cluster: String,
     /// The whole in one word.
     assessment: &'static str,

@@ -14,7 +14,7 @@ use crate::client::{self, Management};
 use crate::output;
 
 /// What is shown on a `TanzuKubernetesRelease`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Object {
     /// Its name, by which clusters are labelled.

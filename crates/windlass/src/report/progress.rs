@@ -13,7 +13,7 @@ use windlass_plan::step::Stage;
 use super::{is_control_plane, time};
 
 /// So many of so many.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Count {
     pub done: u64,
     pub of: u64,

@@ -96,6 +96,7 @@ topics![
     packages_first_hooks["--speed", "600", "--hold", "hooks"],
     packages_first_pause["--speed", "600"],
     patch,
+    plugin["--speed", "600"],
     refusals,
     rehearse["--speed", "600", "--scenario", DEAD_MEMBER],
     retry["--speed", "600"],

@@ -8,6 +8,8 @@ mod kept;
 #[cfg(test)]
 mod kubectl;
 #[cfg(test)]
+mod pipelines;
+#[cfg(test)]
 mod real;
 #[cfg(test)]
 mod seed_002;

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// Something, and what it consists of.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Branch {
     /// What it is: `Machine/my-tkc-0`, or words where it is no object.

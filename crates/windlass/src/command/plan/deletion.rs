@@ -5,7 +5,7 @@ use windlass_api::name::{ClusterName, ClusterSecret};
 use windlass_controller::reconcile::preview::Preview;
 
 /// What would go with a cluster, in the order in which it goes.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeletionReport {
     cluster: String,
@@ -21,7 +21,7 @@ pub struct DeletionReport {
 }
 
 /// The machines of a pool.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct PoolLost {
     name: String,

@@ -10,7 +10,7 @@ use super::changes;
 use crate::wanted::Wanted;
 
 /// What a change would do to a cluster of a class.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClassReport {
     cluster: String,
@@ -31,7 +31,7 @@ pub struct ClassReport {
     risks: Vec<Risk>,
 }
 
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct StageForeseen {
     stage: Stage,

@@ -23,8 +23,8 @@ enum Format {
 }
 
 /// What `rehearse -o` writes of several updates.
-#[derive(Serialize)]
-struct ReportList<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct ReportList<'a> {
     items: Vec<&'a Report>,
 }
 

@@ -42,9 +42,9 @@ struct Which {
 }
 
 /// What `release activate -o` and `release deactivate -o` write.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Activation {
+pub struct Activation {
     release: KubernetesVersion,
     /// The object that says so.
     object: String,

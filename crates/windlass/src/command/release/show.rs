@@ -29,9 +29,9 @@ pub struct Show {
 }
 
 /// What `release show -o` writes.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct ReleaseReport {
+pub struct ReleaseReport {
     #[serde(flatten)]
     summary: Summary,
     /// The operating systems of its images, by the name of the image; nothing for one that is not there.

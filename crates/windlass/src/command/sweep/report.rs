@@ -12,7 +12,7 @@ use crate::output;
 const TOLD_MAX: usize = 3;
 
 /// What a sweep found.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// The command, without the trials.
@@ -22,7 +22,7 @@ pub struct Report {
 }
 
 /// What was found in the trials of a kind.
-#[derive(Serialize)]
+#[derive(Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Swept {
     id: &'static str,

@@ -25,8 +25,8 @@ use crate::progress::{HEARTBEAT, Progress};
 use crate::watch::changes;
 
 /// What `upgrade -o` writes of it.
-#[derive(Serialize)]
-struct ClassUpgradeReport<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct ClassUpgradeReport<'a> {
     cluster: &'a ClusterName,
     from: &'a str,
     to: &'a str,

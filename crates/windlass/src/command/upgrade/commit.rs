@@ -27,7 +27,7 @@ pub struct Commit {
 }
 
 /// What became of it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Committed {
     /// The commit; none if the files asked for it already.

@@ -23,8 +23,8 @@ use crate::progress::{HEARTBEAT, Progress};
 use crate::watch::changes;
 
 /// What `upgrade -o` writes of it.
-#[derive(Serialize)]
-struct LabelUpgradeReport<'a> {
+#[derive(Serialize, schemars::JsonSchema)]
+pub struct LabelUpgradeReport<'a> {
     cluster: &'a ClusterName,
     from: &'a str,
     to: &'a str,
