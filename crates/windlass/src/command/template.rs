@@ -30,7 +30,7 @@ impl Template {
 /// Write a manifest that creates a cluster
 ///
 /// Nothing is asked and nothing is created: the manifest is for a repository, for kubectl, or for windlass create cluster -f. With --of it
-/// is a Cluster of that class, and without a TanzuKubernetesCluster. A file that is there is never overwritten.
+/// is a Cluster of that class, and without a `TanzuKubernetesCluster`. A file that is there is never overwritten.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  windlass template cluster my-tkc --release v1.17.4 --class best-effort-small --storage-class gc-storage-profile\n  windlass template cluster my-cluster --release v1.24.9+vmware.1-tkg.1 --of tkg-vsphere-default --worker-class tkg-worker --file clusters/my-cluster.yaml"

@@ -42,12 +42,12 @@ pub struct ReleaseDiff {
     /// The cluster that it is looked at for.
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<ClusterName>,
-    changes: Vec<Part>,
+    changes: Vec<Change>,
 }
 
 /// A part that is another.
 #[derive(Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
-struct Part {
+struct Change {
     /// What it is: `kubernetes`, `addon/antrea`.
     part: String,
     /// What the one release has; nothing if it has no such part.
@@ -115,10 +115,11 @@ fn parts(release: &Summary) -> BTreeMap<String, String> {
     parts
 }
 
-fn changes(from: &Summary, to: &Summary) -> Vec<Part> {
+fn changes(from: &Summary, to: &Summary) -> Vec<Change> {
     let (from, to) = (parts(from), parts(to));
     let names: BTreeSet<&String> = from.keys().chain(to.keys()).collect();
-    let change = |name: &String| Part { part: name.clone(), from: from.get(name).cloned(), to: to.get(name).cloned() };
+    let change =
+        |name: &String| Change { part: name.clone(), from: from.get(name).cloned(), to: to.get(name).cloned() };
     names.into_iter().map(change).filter(|change| change.from != change.to).collect()
 }
 

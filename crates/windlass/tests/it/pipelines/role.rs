@@ -42,17 +42,14 @@ fn written(name: &str, asked: &BTreeSet<Asked>) -> String {
     for ((group, resource), verbs) in verbs {
         rules.entry((group, verbs.into_iter().collect())).or_default().push(resource);
     }
-    let mut text = format!(
+    let head = format!(
         "# {what}\n# Written by the test pipelines of crates/windlass, which runs the commands and sees what they ask for.\n\
          apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata:\n  name: windlass-{name}\nrules:\n"
     );
-    for ((group, verbs), resources) in rules {
+    let rule = |((group, verbs), resources): ((&str, Vec<&str>), Vec<&str>)| {
         let listed = |items: &[&str]| items.join(", ");
-        text.push_str(&format!(
-            "- apiGroups: [\"{group}\"]\n  resources: [{}]\n  verbs: [{}]\n",
-            listed(&resources),
-            listed(&verbs)
-        ));
-    }
-    text
+        let (resources, verbs) = (listed(&resources), listed(&verbs));
+        format!("- apiGroups: [\"{group}\"]\n  resources: [{resources}]\n  verbs: [{verbs}]\n")
+    };
+    rules.into_iter().map(rule).fold(head, |text, rule| text + &rule)
 }

@@ -40,7 +40,7 @@ fn valid(root: &Value, schema: &Value, value: &Value, path: &str, wrong: &mut Ve
             }
             "const" if says != value => wrong.push(format!("{path}: {value} is not {says}")),
             "enum" if !says.as_array().unwrap().contains(value) => {
-                wrong.push(format!("{path}: {value} is none of {says}"))
+                wrong.push(format!("{path}: {value} is none of {says}"));
             }
             "required" => {
                 let missing = says.as_array().unwrap().iter().filter_map(Value::as_str);
