@@ -111,7 +111,10 @@ impl Webhook {
     fn condition(&self) -> String {
         let lives = "!has(object.metadata.deletionTimestamp)";
         let changed = |what: &str, key: &str| {
-            let of = |object: &str| format!("{object}.metadata.?{what}[?'{key}'].orValue('')");
+            let of = |object: &str| {
+                let all = format!("{object}.metadata.{what}");
+                format!("(has({all}) && '{key}' in {all} ? {all}['{key}'] : '')")
+            };
             format!("{} != {}", of("object"), of("oldObject"))
         };
         match self.answers {
@@ -130,12 +133,15 @@ impl Webhook {
             }
             Answers::LabelledClusters => {
                 let key = label::RELEASE_VERSION.name;
-                let (is_there, release) =
-                    (format!("object.metadata.?labels[?'{key}'].hasValue()"), changed("labels", key));
+                let is_there = format!("has(object.metadata.labels) && '{key}' in object.metadata.labels");
+                let release = changed("labels", key);
                 format!("{lives} && {is_there} && (oldObject == null || object.spec != oldObject.spec || {release})")
             }
             Answers::Bootstraps => {
-                let of = |object: &str| format!("{object}.metadata.?annotations.orValue({{}})");
+                let of = |object: &str| {
+                    let all = format!("{object}.metadata.annotations");
+                    format!("(has({all}) ? {all} : {{}})")
+                };
                 let (new, old) = (of("object"), of("oldObject"));
                 format!("oldObject == null || ({lives} && (object.spec != oldObject.spec || {new} != {old}))")
             }

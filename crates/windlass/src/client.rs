@@ -146,7 +146,7 @@ impl Management {
         let found = self.cluster(name).await;
         match found {
             Err(Error::OfClass { .. }) => Ok(AnyCluster::OfClass),
-            Err(Error::NotOurs { .. }) => {
+            Err(Error::NotOurs { .. } | Error::ByLabel { .. }) => {
                 let cluster = self.api::<Cluster>().get_opt(name.as_str()).await;
                 let cluster = cluster.map_err(Error::while_trying(&format!("read the cluster {name}")))?;
                 match cluster {
@@ -169,6 +169,11 @@ impl Management {
         // It is only asked to say more: whoever cannot read Clusters is told what is known without.
         Err(match self.api::<Cluster>().get_opt(name.as_str()).await {
             Ok(Some(cluster)) if cluster.spec.topology.is_some() => Error::OfClass { name, namespace },
+            Ok(Some(cluster))
+                if cluster.metadata.labels.as_ref().is_some_and(|it| label::RELEASE_VERSION.is_in(it)) =>
+            {
+                Error::ByLabel { name, namespace }
+            }
             Ok(Some(_)) => Error::NotOurs { name, namespace },
             Ok(None) | Err(_) => Error::NoCluster { name, namespace },
         })
@@ -266,6 +271,10 @@ pub enum Error {
         "the cluster {name} in the namespace {namespace} is a Cluster of a class, and this is for TanzuKubernetesClusters: Cluster API looks after its machines"
     )]
     OfClass { name: ClusterName, namespace: Namespace },
+    #[error(
+        "the cluster {name} in the namespace {namespace} is a Cluster whose release is a label, and this is for other clusters: Cluster API looks after its machines"
+    )]
+    ByLabel { name: ClusterName, namespace: Namespace },
     #[error("{why}")]
     Unread { why: String },
     #[error("cannot {attempt}: the server refuses: {message}")]
@@ -301,6 +310,7 @@ impl Explained for Error {
             | Self::NoCluster { .. }
             | Self::NotOurs { .. }
             | Self::OfClass { .. }
+            | Self::ByLabel { .. }
             | Self::Refused { .. } => Kind::User,
             Self::UnknownKind { .. } | Self::Unreachable { .. } | Self::Unread { .. } => Kind::Environment,
             Self::Client(_) | Self::Request { .. } => Kind::Internal,
@@ -320,6 +330,9 @@ impl Explained for Error {
             }
             Self::OfClass { name, namespace } => {
                 format!("windlass status {name} -n {namespace}, windlass why {name} -n {namespace}")
+            }
+            Self::ByLabel { name, namespace } => {
+                format!("windlass get clusters {name} -n {namespace}, windlass diff {name} -n {namespace}")
             }
             Self::Unread { .. } | Self::Refused { code: 401 | 403, .. } => "kubectl auth whoami".to_owned(),
             Self::Refused { code: 404 | 409, .. } => "windlass get clusters".to_owned(),

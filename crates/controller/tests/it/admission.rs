@@ -341,7 +341,8 @@ async fn check_warning(client: &Client, change: impl FnOnce(&mut TanzuKubernetes
     let mut after = before.clone();
     change(&mut after);
     let question = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": {
-        "uid": "1", "operation": "UPDATE", "resource": {"resource": RESOURCE}, "object": after, "oldObject": before,
+        "uid": "1", "operation": "UPDATE", "resource": {"resource": RESOURCE}, "namespace": "default",
+        "object": after, "oldObject": before,
     }});
     let answer = review(client, question).await.unwrap();
     assert_eq!(answer["response"]["allowed"], true, "{answer}");

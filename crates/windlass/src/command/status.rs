@@ -6,7 +6,7 @@ use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::ClusterName;
 
 use crate::changed::{Changed, class_cluster_name, cluster_name};
-use crate::client::{self, AnyCluster, Connection, Management};
+use crate::client::{self, Connection, Management};
 use crate::course::{self, ClassReport};
 use crate::error::{Exit, Failure};
 use crate::output::{self, Document};
@@ -32,8 +32,9 @@ impl Status {
     /// Shows it, once or until Ctrl-C.
     pub async fn run(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
-        let AnyCluster::Machines(cluster) = management.any_cluster(&self.cluster).await? else {
-            return self.run_of_class(&management).await;
+        let cluster = match management.cluster(&self.cluster).await {
+            Err(client::Error::OfClass { .. }) => return self.run_of_class(&management).await,
+            found => found?,
         };
         if !self.watch {
             self.show(&management, &cluster).await?;

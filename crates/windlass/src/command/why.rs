@@ -7,7 +7,7 @@ use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
 use windlass_api::name::ClusterName;
 
 use crate::changed::{Changed, class_cluster_name};
-use crate::client::{self, AnyCluster, Connection, Management};
+use crate::client::{self, Connection, Management};
 use crate::course::ClassReport;
 use crate::error::{Exit, Failure};
 use crate::output;
@@ -35,8 +35,9 @@ impl Why {
     /// Reads what is on record, and tells it.
     pub async fn run(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
-        let AnyCluster::Machines(cluster) = management.any_cluster(&self.cluster).await? else {
-            return self.run_of_class(&management).await;
+        let cluster = match management.cluster(&self.cluster).await {
+            Err(client::Error::OfClass { .. }) => return self.run_of_class(&management).await,
+            found => found?,
         };
         let update = update_of(&management, &cluster).await?;
         let report = WhyReport::of(&self.cluster, &cluster, update.as_ref());
