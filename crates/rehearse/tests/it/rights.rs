@@ -20,6 +20,7 @@ use windlass_sim::actor::Caller;
 use windlass_sim::world::{self, World};
 
 use crate::certificates::{self, Owner};
+use crate::labels;
 use crate::start::{self, SEED, later};
 
 /// What each component needed in a run.
@@ -49,7 +50,7 @@ fn recorded<F: Future<Output = ()>>(
 ) {
     let assembly = run_virtual(SEED, later(), |time| async move {
         let world = start.fork(world::Settings { clock: time.clock, ..start.settings().clone() });
-        let settings = Settings { classes: Some(hold_by), ..Settings::rehearsal(&world) };
+        let settings = Settings { classes: Some(hold_by), labels: true, ..Settings::rehearsal(&world) };
         let assembly = Assembly::new(world.clone(), settings);
         Box::pin(assembly.run(script(world))).await;
         assembly
@@ -163,6 +164,13 @@ async fn upgraded(world: World) {
     hours(3).await;
 }
 
+/// A cluster whose release is a label, led to another.
+async fn by_label(world: World) {
+    let release = json!({"metadata": {"labels": {"release.giantswarm.io/version": "36.1.0"}}});
+    merge::<Cluster>(&world, "shop", release).await;
+    hours(3).await;
+}
+
 /// An upgrade that is given up after a while.
 async fn given_up(world: World, after: Duration) {
     merge::<TanzuKubernetesCluster>(&world, "my-tkc", to("v1.16.7")).await;
@@ -184,6 +192,7 @@ fn suite() -> Needed {
     recorded(&mut needed, &empty, HoldBy::Pause, machines);
     recorded(&mut needed, &empty, HoldBy::Pause, of_a_class);
     recorded(&mut needed, &empty, HoldBy::Hooks, of_a_class);
+    recorded(&mut needed, &labels::start().world, HoldBy::Pause, by_label);
     needed
 }
 

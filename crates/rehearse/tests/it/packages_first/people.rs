@@ -107,38 +107,6 @@ fn once_a_machine_has_followed_the_release_before_is_refused() {
     }
 }
 
-/// What is told when waiting does not help is what a person types: then machines follow, and only then.
-#[test]
-fn machines_go_on_without_a_package_when_somebody_says_so() {
-    for by in [HoldBy::Pause, HoldBy::Hooks] {
-        let (_, complaints) = witnessed(Scenario::default(), by, created(), start::later(), |world| async move {
-            fetches(&world, "v9.9.9").await;
-            seconds(30).await;
-            upgrade(&world).await;
-            seconds(2700).await;
-            let [stalled, _, message] = told(&world, "Stalled").await;
-            assert_eq!(stalled, "True");
-            assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
-            let command = message.rsplit_once("go on without it: ").unwrap().1;
-            let patch = match by {
-                HoldBy::Pause => {
-                    let (_, patch) = command.split_once("--type=merge -p '").unwrap();
-                    serde_json::from_str(patch.trim_end_matches('\'')).unwrap()
-                }
-                HoldBy::Hooks => {
-                    let (key, value) = command.rsplit(' ').next().unwrap().split_once('=').unwrap();
-                    json!({"metadata": {"annotations": {key: value}}})
-                }
-            };
-            change(&world, patch).await;
-            first_new_machine(&world).await;
-            seconds(1).await;
-        });
-        let seen = complaints.first().map(String::as_str).unwrap_or_default();
-        assert!(seen.starts_with("the first machine of v1.25.7+vmware.2 is there, and antrea is"), "{complaints:#?}");
-    }
-}
-
 #[test]
 fn a_change_that_is_given_up_before_the_first_machine_takes_the_packages_back() {
     for by in [HoldBy::Pause, HoldBy::Hooks] {
