@@ -152,7 +152,8 @@ impl ApiServer {
                 break;
             }
         }
-        Err(call.stale())
+        // Whoever deleted it meanwhile has left nothing that could be newer.
+        Err(if self.store().get(&intent.kind.resource, &key).is_some() { call.stale() } else { call.not_found() })
     }
 
     /// Refuses an object that names another version than the one that it replaces. It must name one, where a kind does not take
