@@ -24,7 +24,7 @@ use super::Timeline;
 use super::render::elapsed;
 
 /// Room for names, to the left.
-const GUTTER: f64 = 300.0;
+const GUTTER: f64 = 340.0;
 /// Room for time.
 const PLOT: f64 = 960.0;
 const MARGIN: f64 = 16.0;
