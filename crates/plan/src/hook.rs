@@ -41,8 +41,18 @@ pub fn answer(hook: HookName, cluster: &Cluster, bootstrap: Option<&ClusterBoots
     why.map_or_else(|| Answer::go_on(hook), |why| Answer::wait(hook, why, RETRY_SECONDS))
 }
 
+/// What an answer begins with that has machines wait for packages.
+const FIRST: &str = "packages of";
+
+/// Whether Cluster API says that it waits for such an answer.
+pub(crate) fn is_waited_for(cluster: &Cluster) -> bool {
+    let status = cluster.status.as_ref();
+    let said = status.and_then(|status| ConditionType::TopologyReconciled.among(&status.conditions));
+    said.is_some_and(|said| said.status != "True" && said.message.contains(&format!(": {FIRST} ")))
+}
+
 /// Whether somebody wants machines to follow without the packages of this release.
-fn goes_on(cluster: &Cluster, release: &str) -> bool {
+pub(crate) fn goes_on(cluster: &Cluster, release: &str) -> bool {
     let annotations = cluster.metadata.annotations.as_ref();
     let wanted = annotations.and_then(|annotations| annotations.get(annotation::GO_ON_WITHOUT_PACKAGES.name));
     wanted.is_some_and(|wanted| wanted == release)
@@ -50,21 +60,20 @@ fn goes_on(cluster: &Cluster, release: &str) -> bool {
 
 /// What keeps machines from following the packages of a release.
 fn packages_first(release: &str, bootstrap: Option<&ClusterBootstrap>) -> Option<String> {
-    let Some(bootstrap) = bootstrap else {
-        return Some(format!("packages of {release} come first: there is no ClusterBootstrap yet"));
-    };
+    let first = |why: &str| Some(format!("{FIRST} {release} come first: {why}"));
+    let Some(bootstrap) = bootstrap else { return first("there is no ClusterBootstrap yet") };
     let status = bootstrap.status.clone().unwrap_or_default();
     let ready = condition(&status.conditions, ConditionType::PackagesReady.as_str());
     if status.resolved_tkr.as_deref() != Some(release) {
         // What keeps them from being chosen is told where it is told of those that are.
         let why =
-            ready.filter(|ready| ready.status != "True").map_or("they are not chosen yet", |ready| &ready.message);
-        return Some(format!("packages of {release} come first: {why}"));
+            ready.filter(|ready| ready.status != "True").map_or("they are not chosen yet", |ready| ready.message.as_str());
+        return first(why);
     }
     match ready {
         Some(ready) if ready.status == "True" => None,
-        Some(ready) => Some(format!("packages of {release} come first: {}", ready.message)),
-        None => Some(format!("packages of {release} come first: nobody has looked at them yet")),
+        Some(ready) => first(&ready.message),
+        None => first("nobody has looked at them yet"),
     }
 }
 

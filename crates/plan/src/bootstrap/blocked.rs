@@ -207,21 +207,33 @@ impl Blocked {
         }
     }
 
-    /// What a person can type to let the machines of a cluster go on without what it is waited for. Nobody does that for them.
-    pub fn way_on(cluster: &Subject) -> String {
+    /// What a person can type to let the machines of a cluster go on without what it is waited for, where any wait. Nobody does that
+    /// for them.
+    pub fn way_on(cluster: &Subject) -> Option<String> {
         let (namespace, name) = (&cluster.namespace, &cluster.name);
-        if cluster.held_for.is_none() {
-            // Where machines wait at all, Cluster API asks whether they may follow.
-            let (key, release) = (annotation::GO_ON_WITHOUT_PACKAGES, &cluster.release);
-            return format!(
-                "to let machines that wait for it go on without it: kubectl -n {namespace} annotate cluster {name} {key}={release}"
-            );
+        if cluster.held_for.is_some() {
+            return Some(format!(
+                "to let the machines go on without it: kubectl -n {namespace} patch cluster {name} --type=merge -p \
+                 '{{\"metadata\":{{\"annotations\":{{\"{}\":null}}}},\"spec\":{{\"paused\":false}}}}'",
+                annotation::HELD_FOR_RELEASE
+            ));
         }
-        format!(
-            "to let the machines go on without it: kubectl -n {namespace} patch cluster {name} --type=merge -p \
-             '{{\"metadata\":{{\"annotations\":{{\"{}\":null}}}},\"spec\":{{\"paused\":false}}}}'",
-            annotation::HELD_FOR_RELEASE
-        )
+        let (key, release) = (annotation::GO_ON_WITHOUT_PACKAGES, &cluster.release);
+        (cluster.is_asked_about && !cluster.goes_on).then(|| {
+            format!(
+                "to let the machines go on without it: kubectl -n {namespace} annotate --overwrite cluster {name} {key}={release}"
+            )
+        })
+    }
+}
+
+impl Blocked {
+    /// How the upgrade could be given up instead, where machines wait for it and it is not given up already.
+    pub fn way_back(cluster: &Subject) -> Option<String> {
+        let waits = cluster.held_for.is_some() || cluster.is_asked_about;
+        let (namespace, name) = (&cluster.namespace, &cluster.name);
+        (waits && !cluster.goes_on && !cluster.is_taken_back())
+            .then(|| format!("to give the upgrade up while no machine is new: windlass abort {name} -n {namespace}"))
     }
 }
 

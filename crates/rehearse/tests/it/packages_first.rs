@@ -1,10 +1,12 @@
 //! A cluster of a class gets the packages of its release, and on a change of release they come before its machines.
 
+mod abort;
 mod crashes;
 mod faults;
 mod people;
 mod removal;
 mod table;
+mod way_on;
 mod witness;
 
 use std::sync::{Arc, OnceLock};
