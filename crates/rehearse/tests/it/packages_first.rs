@@ -313,7 +313,7 @@ fn a_package_that_fails_holds_the_machines_says_so_and_lets_them_go_when_it_is_r
             let way_on = match by {
                 HoldBy::Pause => "to let the machines go on without it: kubectl -n default patch cluster wl",
                 HoldBy::Hooks => {
-                    "kubectl -n default annotate cluster wl windlass.dev/go-on-without-packages=v1.25.7---"
+                    "kubectl -n default annotate --overwrite cluster wl windlass.dev/go-on-without-packages=v1.25.7---"
                 }
             };
             assert!(message.contains(way_on), "{message}");

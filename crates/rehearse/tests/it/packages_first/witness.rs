@@ -42,9 +42,16 @@ where
         let stream = api.watch(&WatchParams::default(), &version).await;
         let mut stream = stream.into_iter().map(StreamExt::boxed).next();
         while let Some(Ok(event)) = next(&mut stream).await {
-            if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
-                version = object.resource_version().unwrap();
-                of(object).await;
+            match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    version = object.resource_version().unwrap();
+                    of(object).await;
+                }
+                WatchEvent::Deleted(object) => version = object.resource_version().unwrap(),
+                WatchEvent::Bookmark(bookmark) => version = bookmark.metadata.resource_version,
+                // What came last is too long ago to go on from: all that is there comes again. A witness that looked for it for ever
+                // saw nothing any more.
+                WatchEvent::Error(_) => "0".clone_into(&mut version),
             }
         }
         seconds(1).await;
