@@ -3,6 +3,7 @@
 mod abort;
 mod crashes;
 mod faults;
+mod management;
 mod people;
 mod removal;
 mod table;
@@ -36,19 +37,7 @@ const ANTREA: &str = "antrea.tanzu.vmware.com.1.9.0+vmware.2-tkg.1-advanced";
 
 /// Makes a cluster of the class that every World has, by the beginning of a version.
 async fn cluster(world: &World) {
-    let cluster: Cluster = serde_json::from_value(json!({
-        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "wl"},
-        "spec": {
-            "clusterNetwork": {"services": {"cidrBlocks": ["198.51.100.0/12"]}, "pods": {"cidrBlocks": ["192.0.2.0/16"]}},
-            "topology": {
-                "classRef": {"name": "tkg-vsphere-default-v1.0.0", "namespace": "tkg-system"}, "version": "v1.24",
-                "controlPlane": {"replicas": 1},
-                "workers": {"machineDeployments": [{"class": "tkg-worker", "name": "a", "replicas": 1}]},
-            },
-        },
-    }))
-    .unwrap();
-    Api::default_namespaced(world.client()).create(&PostParams::default(), &cluster).await.unwrap();
+    Api::default_namespaced(world.client()).create(&PostParams::default(), &start::of_class()).await.unwrap();
 }
 
 async fn change(world: &World, patch: Value) -> Cluster {
