@@ -88,10 +88,8 @@ pub struct Subject {
     pub finalizers: Vec<String>,
     /// The release whose upgrade is to be given up.
     pub given_up: Option<String>,
-    /// Somebody wants machines to follow without the packages of its release.
-    pub goes_on: bool,
-    /// Cluster API says that it waits for an answer of ours.
-    pub is_asked_about: bool,
+    /// Whether machines wait for an answer of ours.
+    pub asked: Asked,
     /// By which Cluster API's own checks of its version are switched off.
     pub version_check: Option<String>,
     /// The annotations about its network that its topology asks for, and that it does not have.
@@ -107,6 +105,17 @@ pub enum Pause {
     Set,
     /// Its owner had paused it before we held it, and it stays so.
     Kept,
+}
+
+/// Whether machines wait for an answer of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// Cluster API does not say that it waits for one.
+    No,
+    /// It says so.
+    Waits,
+    /// Somebody wants machines to follow without the packages of the release.
+    GoesOn,
 }
 
 /// A Cluster that cannot be read.
@@ -151,8 +160,11 @@ impl Subject {
             provisioned: initialized.is_some_and(|reached| reached.control_plane_initialized),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
             given_up: annotations.get(annotation::ABORT.name).cloned(),
-            goes_on: hook::goes_on(cluster, release),
-            is_asked_about: hook::is_waited_for(cluster),
+            asked: match () {
+                () if hook::goes_on(cluster, release) => Asked::GoesOn,
+                () if hook::is_waited_for(cluster) => Asked::Waits,
+                () => Asked::No,
+            },
             version_check: annotations.get(annotation::DISABLE_VERSION_CHECK.name).cloned(),
             network: network::missing(cluster),
         }))

@@ -56,9 +56,10 @@ pub fn reached(hook: HookName) -> Option<Reached> {
         HookName::AfterControlPlaneInitialized => {
             ("ControlPlaneInitialized", "the control plane answers: now its packages are brought in")
         }
-        HookName::AfterControlPlaneUpgrade => {
-            ("ControlPlaneUpgraded", "the control plane has its next version, and packages are well: workers may follow")
-        }
+        HookName::AfterControlPlaneUpgrade => (
+            "ControlPlaneUpgraded",
+            "the control plane has its next version, and packages are well: workers may follow",
+        ),
         HookName::AfterWorkersUpgrade => ("WorkersUpgraded", "the workers have their next version"),
         HookName::AfterClusterUpgrade => ("ClusterUpgraded", "all machines have the version that was asked for"),
         HookName::BeforeClusterCreate
@@ -151,8 +152,9 @@ fn packages_first(release: &str, bootstrap: Option<&ClusterBootstrap>) -> Option
     let ready = condition(&status.conditions, ConditionType::PackagesReady.as_str());
     if status.resolved_tkr.as_deref() != Some(release) {
         // What keeps them from being chosen is told where it is told of those that are.
-        let why =
-            ready.filter(|ready| ready.status != "True").map_or("they are not chosen yet", |ready| ready.message.as_str());
+        let why = ready
+            .filter(|ready| ready.status != "True")
+            .map_or("they are not chosen yet", |ready| ready.message.as_str());
         return first(why);
     }
     match ready {

@@ -56,7 +56,10 @@ fn a_cluster_is_not_made_without_its_release_and_what_has_ended_is_told_in_an_ev
         let before = HookName::BeforeClusterCreate;
         assert_eq!(ask(before, RELEASE).await, "");
         let missing = ask(before, "v1.99.0---vmware.1-tkg.1").await;
-        assert!(missing.starts_with("the release comes first: there is no TanzuKubernetesRelease v1.99.0"), "{missing}");
+        assert!(
+            missing.starts_with("the release comes first: there is no TanzuKubernetesRelease v1.99.0"),
+            "{missing}"
+        );
 
         let events: kube::Api<Event> = kube::Api::default_namespaced(world.client());
         let told = async || {

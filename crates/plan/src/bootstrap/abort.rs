@@ -19,7 +19,7 @@ use windlass_api::{annotation, label};
 
 use super::hold::{OURS, release};
 use super::step::{Step, Write};
-use super::{Blocked, Pause, Subject};
+use super::{Asked, Blocked, Pause, Subject};
 use crate::resolve::cluster::of_control_plane;
 use crate::step::Place;
 
@@ -80,7 +80,9 @@ impl Refused {
                 format!("windlass why {cluster}, which says what keeps the machines that are left")
             }
             Self::Unknown { cluster, .. } => {
-                format!("ask for the release by name: windlass release list, then windlass upgrade {cluster} --to RELEASE")
+                format!(
+                    "ask for the release by name: windlass release list, then windlass upgrade {cluster} --to RELEASE"
+                )
             }
         }
     }
@@ -93,7 +95,10 @@ impl fmt::Display for Refused {
                 write!(f, "the machines of {cluster} have the Kubernetes of {release}: there is nothing to give up")
             }
             Self::TooLate { cluster, release, what } => {
-                write!(f, "the upgrade of {cluster} to {release} goes on: {what}, and from there on there is only forward")
+                write!(
+                    f,
+                    "the upgrade of {cluster} to {release} goes on: {what}, and from there on there is only forward"
+                )
             }
             Self::Unknown { cluster, why } => write!(f, "what {cluster} would go back to is not known: {why}"),
         }
@@ -125,7 +130,8 @@ pub fn back(
         return Err(too_late(format!("Machine {} has {version}", named(ahead))));
     }
     let recorded = of_control_plane(cluster).map_err(|malformed| unknown(malformed.to_string()))?;
-    let entry = recorded.at(has).ok_or_else(|| unknown(format!("no release with {has} is on record in its topology")))?;
+    let entry =
+        recorded.at(has).ok_or_else(|| unknown(format!("no release with {has} is on record in its topology")))?;
     Ok(Back { from, release: entry.release.clone(), kubernetes: entry.kubernetes.clone() })
 }
 
@@ -185,8 +191,7 @@ fn hold(cluster: &Subject) -> Step {
 
 /// One write of all that the upgrade has changed. Cluster API is told that the version may be lower: no machine has had the other.
 fn ask_back(cluster: &Subject, back: &Back) -> Step {
-    let mut annotations =
-        json!({(annotation::ABORT.name): null, (annotation::GO_ON_WITHOUT_PACKAGES.name): null});
+    let mut annotations = json!({(annotation::ABORT.name): null, (annotation::GO_ON_WITHOUT_PACKAGES.name): null});
     if cluster.version_check.is_none() {
         annotations[annotation::DISABLE_VERSION_CHECK.name] = json!(OURS);
     }
@@ -201,7 +206,7 @@ fn ask_back(cluster: &Subject, back: &Back) -> Step {
 /// Takes the order back. A hold ends as ever, when packages are in; where somebody wants machines without them, at once.
 fn forget(cluster: &Subject, why: String) -> Step {
     let mut patch = json!({"metadata": {"annotations": {(annotation::ABORT.name): null}}});
-    let end = release(cluster, String::new()).filter(|_| cluster.goes_on);
+    let end = release(cluster, String::new()).filter(|_| cluster.asked == Asked::GoesOn);
     if let Some(Step { write: Write::Patch { patch: ended, .. }, .. }) = end {
         merge(&mut patch, &ended);
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use windlass_api::annotation;
 use windlass_api::name::{ClusterName, Namespace};
 
-use super::{DELETE_TIMEOUT, SYSTEM_NAMESPACE, Subject};
+use super::{Asked, DELETE_TIMEOUT, SYSTEM_NAMESPACE, Subject};
 
 /// Why it is waited. `Display` says it in a sentence; [`Blocked::way_out`] says what would help.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -219,7 +219,7 @@ impl Blocked {
             ));
         }
         let (key, release) = (annotation::GO_ON_WITHOUT_PACKAGES, &cluster.release);
-        (cluster.is_asked_about && !cluster.goes_on).then(|| {
+        (cluster.asked == Asked::Waits).then(|| {
             format!(
                 "to let the machines go on without it: kubectl -n {namespace} annotate --overwrite cluster {name} {key}={release}"
             )
@@ -230,9 +230,9 @@ impl Blocked {
 impl Blocked {
     /// How the upgrade could be given up instead, where machines wait for it and it is not given up already.
     pub fn way_back(cluster: &Subject) -> Option<String> {
-        let waits = cluster.held_for.is_some() || cluster.is_asked_about;
+        let waits = cluster.held_for.is_some() || cluster.asked == Asked::Waits;
         let (namespace, name) = (&cluster.namespace, &cluster.name);
-        (waits && !cluster.goes_on && !cluster.is_taken_back())
+        (waits && cluster.asked != Asked::GoesOn && !cluster.is_taken_back())
             .then(|| format!("to give the upgrade up while no machine is new: windlass abort {name} -n {namespace}"))
     }
 }

@@ -12,9 +12,7 @@ const NEW_KUBERNETES: &str = "v1.25.7+vmware.2";
 
 /// A cluster that is asked to have the new release, and has both on record.
 fn cluster(change: impl FnOnce(&mut Value)) -> Cluster {
-    let entry = |release: &str| {
-        json!({"labels": {"run.tanzu.vmware.com/tkr": release, "run.tanzu.vmware.com/os-image": "photon"}})
-    };
+    let entry = |release: &str| json!({"labels": {"run.tanzu.vmware.com/tkr": release, "run.tanzu.vmware.com/os-image": "photon"}});
     let mut cluster = json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
         "metadata": {
@@ -56,13 +54,17 @@ fn what_a_cluster_goes_back_to_is_what_its_machines_have_as_long_as_none_is_new(
         |_| {},
         new,
         &[old, old],
-        &format!("AbortTooLate: the upgrade of wl to {NEW} goes on: its control plane is to have {new} already, and from there on there is only forward"),
+        &format!(
+            "AbortTooLate: the upgrade of wl to {NEW} goes on: its control plane is to have {new} already, and from there on there is only forward"
+        ),
     );
     check_back(
         |_| {},
         old,
         &[old, new],
-        &format!("AbortTooLate: the upgrade of wl to {NEW} goes on: Machine m has {new}, and from there on there is only forward"),
+        &format!(
+            "AbortTooLate: the upgrade of wl to {NEW} goes on: Machine m has {new}, and from there on there is only forward"
+        ),
     );
     check_back(
         |_| {},
@@ -87,7 +89,13 @@ fn what_a_cluster_goes_back_to_is_what_its_machines_have_as_long_as_none_is_new(
 }
 
 /// What comes next of an order, in words.
-fn check(annotations: &Value, paused: bool, (order, control_plane): (&str, &str), moving: Option<&str>, expected: &str) {
+fn check(
+    annotations: &Value,
+    paused: bool,
+    (order, control_plane): (&str, &str),
+    moving: Option<&str>,
+    expected: &str,
+) {
     let cluster = cluster(|value| {
         value["metadata"]["annotations"] = annotations.clone();
         value["spec"]["paused"] = json!(paused);
@@ -112,8 +120,10 @@ fn check(annotations: &Value, paused: bool, (order, control_plane): (&str, &str)
 #[test]
 fn an_order_is_followed_under_a_hold_when_everybody_has_let_go() {
     let (none, held) = (json!({}), json!({"tkg.tanzu.vmware.com/paused": NEW}));
-    let hold = format!(r#"{{"metadata":{{"annotations":{{"tkg.tanzu.vmware.com/paused":"{NEW}"}}}},"spec":{{"paused":true}}}}"#);
-    check(&none, false, (NEW, OLD_KUBERNETES), None, &hold);
+    let taken = format!(
+        r#"{{"metadata":{{"annotations":{{"tkg.tanzu.vmware.com/paused":"{NEW}"}}}},"spec":{{"paused":true}}}}"#
+    );
+    check(&none, false, (NEW, OLD_KUBERNETES), None, &taken);
     // A pause that is there is its owner's.
     let kept = format!(
         r#"{{"metadata":{{"annotations":{{"tkg.tanzu.vmware.com/paused":"{NEW}","windlass.dev/keep-paused":""}}}},"spec":{{"paused":true}}}}"#

@@ -145,7 +145,9 @@ impl Abort {
             return Ok(Exit::Done);
         }
         output::data(&match given_up {
-            Some(given_up) => format!("the upgrade of {cluster} to {given_up} is given up: the cluster keeps {back_to}"),
+            Some(given_up) => {
+                format!("the upgrade of {cluster} to {given_up} is given up: the cluster keeps {back_to}")
+            }
             None => format!("the upgrade of {cluster} was given up before: the cluster keeps {back_to}"),
         })?;
         output::note(&format!("Next: windlass status {cluster}"));
