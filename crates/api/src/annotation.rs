@@ -69,8 +69,8 @@ keys! {
     /// How many pools of a topology may be rolled at a time; one where nothing is said. Written by people, on the Cluster; read
     /// by Cluster API, and by us for what an update will take.
     UPGRADE_CONCURRENCY: NonZeroU32 = "topology.cluster.x-k8s.io/upgrade-concurrency";
-    /// Switches off Cluster API's own checks of a topology's version. Written by people; read by us, who say that nothing but
-    /// our gates is left.
+    /// Switches off Cluster API's own checks of a topology's version. Written by people, and by us with a value that says so where
+    /// an upgrade is given up; read by Cluster API, to which any value will do, and by us, who take back only our own.
     DISABLE_VERSION_CHECK: Present = "unsafe.topology.cluster.x-k8s.io/disable-update-version-check";
     /// On a template that is only tried out. Written by Cluster API; read by whoever refuses changes of templates, and must let
     /// this one pass.
@@ -209,7 +209,8 @@ keys! {
     /// for. Written by our admission; read by us.
     APPROVAL: String = "windlass.dev/approval";
     /// On a `ClusterUpdate` that is to be given up: who wants that. Written by people and by `windlass abort`; read by us, who
-    /// undo what was begun if nothing has been replaced yet, and go on otherwise.
+    /// undo what was begun if nothing has been replaced yet, and go on otherwise. On a Cluster of a class it is the release that is
+    /// given up.
     ABORT: String = "windlass.dev/abort";
     /// On a `ConfigMap` that keeps a release for a cluster: the digest of what is in it. On a Cluster: that of the release which
     /// it was created with. Written by us; read by us.

@@ -220,6 +220,16 @@ mod tests {
                 "1-24-9---vmware.1-tkg.1-rc.2",
             ],
         );
+        check(
+            "v1.22.0+vmware.1-tkg.3",
+            [
+                "v1.22.0+vmware.1-tkg.3",
+                "1.22.0+vmware.1-tkg.3",
+                "v1.22.0---vmware.1-tkg.3",
+                "v1.22.0_vmware.1-tkg.3",
+                "1-22-0---vmware.1-tkg.3",
+            ],
+        );
         check("21.0.0", ["v21.0.0", "21.0.0", "v21.0.0", "v21.0.0", "21-0-0"]);
         check(
             "v1.25.0-rc.1+k3s1",

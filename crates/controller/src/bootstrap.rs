@@ -3,8 +3,11 @@
 //! A Cluster whose release changes is held (by admission, in the same write). Here its packages are brought to the new release, in
 //! order, and the hold ends when every core package is at its version and well. Nothing else ends it.
 //!
+//! An upgrade that is given up goes before all else (`abort.rs`).
+//!
 //! What happens in a workload cluster is not watched: while it is waited for, it is asked every ten seconds.
 
+mod abort;
 pub mod admission;
 pub(crate) mod execute;
 mod machines;
@@ -201,6 +204,9 @@ enum Again {
 
 /// One look at a cluster, and what comes of it.
 async fn look(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Subject) -> Result<Again, Error> {
+    if let Some(order) = &subject.given_up {
+        return abort::look(ctx, cluster, subject, order).await;
+    }
     let basis = observe::basis(ctx, cluster, subject).await?;
     let mut copies = observe::none_copied();
     let mut settled = Settled::Nothing;

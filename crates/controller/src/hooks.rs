@@ -1,25 +1,36 @@
 //! What Cluster API asks before it goes on, answered: the server behind an `ExtensionConfig`.
 //!
 //! Each answer is found out anew from the management API: nothing is kept, so that any replica answers the same, and a restart is
-//! not noticed. It has to be small and always there: Cluster API goes no further with any cluster while nobody answers, and does
+//! not noticed. When Cluster API has come somewhere, an Event of the Cluster says so. It has to be small and always there: Cluster API goes no further with any cluster while nobody answers, and does
 //! not even start.
 //!
 //! A question comes as bytes and a path, whichever way it came: in a World through the process, on a cluster over HTTPS.
 
+use std::time::Duration;
+
 use kube::api::{ListParams, PostParams};
-use kube::{Api, Client};
+use kube::{Api, Client, Resource as _};
 use windlass_api::hook::{API_VERSION, Answer, HookName, Question, discovery_path};
+use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::extension::{
     ExtensionClient, ExtensionConfig, ExtensionConfigSpec, ExtensionHandler, ExtensionService, Hook,
 };
-use windlass_api::kind::release::{ClusterBootstrap, TanzuKubernetesRelease};
+use windlass_api::kind::release::{ClusterBootstrap, ClusterBootstrapTemplate, TanzuKubernetesRelease};
 use windlass_api::version::KubernetesVersion;
-use windlass_plan::hook::{answer, release, upgrade_plan};
+use windlass_plan::bootstrap::SYSTEM_NAMESPACE;
+use windlass_plan::hook::{Known, Reached, answer, reached, release, upgrade_plan};
+use windlass_runtime::clock::Clock;
+use windlass_runtime::events::{Kind, Notice, Recorder};
 
 use crate::said::{is_already_exists, said};
 
 /// How long we may take to answer, in seconds.
 const TIMEOUT_SECONDS: u32 = 10;
+
+/// Who Events say they are from.
+const CONTROLLER: &str = "windlass.dev/hooks";
+/// How long an Event may take: whoever asks waits for the answer meanwhile.
+const EVENT_PATIENCE: Duration = Duration::from_secs(2);
 
 /// No question is longer: a Cluster is at most as large as an object may be.
 pub const BODY_MAX: usize = 4 * 1024 * 1024;
@@ -52,6 +63,7 @@ pub async fn register(client: &Client) -> Result<(), kube::Error> {
 #[derive(Clone)]
 pub struct Hooks {
     client: Client,
+    recorder: Recorder,
 }
 
 /// An answer on the wire.
@@ -71,8 +83,9 @@ impl Reply {
 
 impl Hooks {
     /// Answers by what this management API says.
-    pub fn new(client: Client) -> Self {
-        Self { client }
+    pub fn new(client: Client, clock: Clock) -> Self {
+        let recorder = Recorder::new(client.clone(), clock, CONTROLLER, "windlass");
+        Self { client, recorder }
     }
 
     /// Answers a question that was posted to a path.
@@ -109,15 +122,44 @@ impl Hooks {
         let Some(cluster) = &question.cluster else {
             return Answer::failure(hook, "the question is about no cluster".to_owned());
         };
-        if release(cluster).is_none() {
-            return answer(hook, cluster, None);
+        let Some(release) = release(cluster) else { return answer(hook, cluster, &Known::default()) };
+        if hook == HookName::BeforeClusterCreate {
+            return match self.release(release).await {
+                Ok((release, has_template)) => {
+                    answer(hook, cluster, &Known { release: release.as_ref(), has_template, bootstrap: None })
+                }
+                Err(error) => failed("the release", &error),
+            };
         }
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
         let bootstraps: Api<ClusterBootstrap> = Api::namespaced(self.client.clone(), namespace);
-        match bootstraps.get_opt(name).await {
-            Ok(bootstrap) => answer(hook, cluster, bootstrap.as_ref()),
-            Err(error) => failed("the ClusterBootstrap", &error),
+        let answer = match bootstraps.get_opt(name).await {
+            Ok(bootstrap) => answer(hook, cluster, &Known { bootstrap: bootstrap.as_ref(), ..Known::default() }),
+            Err(error) => return failed("the ClusterBootstrap", &error),
+        };
+        if let Some(reached) = reached(hook).filter(|_| answer.retry_after_seconds == 0) {
+            self.tell(cluster, reached).await;
+        }
+        answer
+    }
+
+    /// A release, and whether the template of its packages is there.
+    async fn release(&self, name: &str) -> Result<(Option<TanzuKubernetesRelease>, bool), kube::Error> {
+        let release = Api::<TanzuKubernetesRelease>::all(self.client.clone()).get_opt(name).await?;
+        let templates: Api<ClusterBootstrapTemplate> = Api::namespaced(self.client.clone(), SYSTEM_NAMESPACE);
+        Ok((release, templates.get_opt(name).await?.is_some()))
+    }
+
+    /// Says in an Event how far Cluster API has come. Nothing depends on it, least of all an answer.
+    async fn tell(&self, cluster: &Cluster, reached: Reached) {
+        let (reason, note) = (reached.reason.to_owned(), reached.note.to_owned());
+        let notice = Notice { kind: Kind::Normal, reason, action: "Machines".to_owned(), note, related: None };
+        let about = cluster.object_ref(&());
+        match tokio::time::timeout(EVENT_PATIENCE, self.recorder.publish(&about, &notice)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "an event could not be published"),
+            Err(_) => tracing::warn!(reason = notice.reason, "an event was not published in time"),
         }
     }
 

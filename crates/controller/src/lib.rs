@@ -15,6 +15,7 @@ pub mod admission;
 pub mod bootstrap;
 pub mod certificates;
 pub mod classic;
+pub mod control_plane;
 pub mod controllers;
 pub mod execute;
 pub mod hooks;

@@ -79,6 +79,7 @@ impl Right {
 
 const LEASES: &str = "a World has no replicas: tests of leadership use it";
 const NUMBERS: &str = "metrics are made of it, for which nobody asks in a World";
+const AGAIN: &str = "what was told of one upgrade is told again of the next";
 const CERTIFICATES: &str = "a World has no sockets: tests of certificates use it";
 
 /// The rights of a part.
@@ -150,7 +151,10 @@ const ANSWERS: &[Right] = &[
     right("cpi.tanzu.vmware.com", &["vspherecpiconfigs"], &["get"]),
     right("csi.tanzu.vmware.com", &["vspherecsiconfigs"], &["get"]),
     right("data.packaging.carvel.dev", &["packages"], &["list"]).within(SYSTEM),
+    right("events.k8s.io", &["events"], &["create"]),
+    right("events.k8s.io", &["events"], &["get", "patch"]).because(AGAIN),
     right("run.tanzu.vmware.com", &["clusterbootstraps", "kappcontrollerconfigs"], &["get"]),
+    right("run.tanzu.vmware.com", &["clusterbootstraptemplates"], &["get"]).within(SYSTEM),
     right("run.tanzu.vmware.com", &["osimages"], &["list"]),
     right("run.tanzu.vmware.com", &["tanzukubernetesreleases"], &["get", "list"]),
     right("storage.k8s.io", &["storageclasses"], &["list"]),

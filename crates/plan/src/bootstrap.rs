@@ -11,6 +11,7 @@
 //! release a merge that keeps what people chose. [`bring`] decides what is written next, and whether the machines may follow.
 //! [`leave`] is the end of it. All three are functions of what was observed, and each reason to wait is a [`Blocked`].
 
+pub mod abort;
 mod blocked;
 mod bring;
 mod clone;
@@ -39,6 +40,7 @@ use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::name::{ClusterName, NameError, Namespace, NamespacedName, ObjectName, ReleaseName, Uid};
 use windlass_api::{annotation, label};
 
+use crate::hook;
 use crate::step::Revision;
 
 pub use blocked::Blocked;
@@ -84,6 +86,12 @@ pub struct Subject {
     pub provisioned: bool,
     /// Its finalizers.
     pub finalizers: Vec<String>,
+    /// The release whose upgrade is to be given up.
+    pub given_up: Option<String>,
+    /// Whether machines wait for an answer of ours.
+    pub asked: Asked,
+    /// By which Cluster API's own checks of its version are switched off.
+    pub version_check: Option<String>,
     /// The annotations about its network that its topology asks for, and that it does not have.
     pub network: BTreeMap<String, String>,
 }
@@ -97,6 +105,17 @@ pub enum Pause {
     Set,
     /// Its owner had paused it before we held it, and it stays so.
     Kept,
+}
+
+/// Whether machines wait for an answer of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Asked {
+    /// Cluster API does not say that it waits for one.
+    No,
+    /// It says so.
+    Waits,
+    /// Somebody wants machines to follow without the packages of the release.
+    GoesOn,
 }
 
 /// A Cluster that cannot be read.
@@ -140,8 +159,20 @@ impl Subject {
             management: label::MANAGEMENT_CLUSTER.is_in(&labels),
             provisioned: initialized.is_some_and(|reached| reached.control_plane_initialized),
             finalizers: metadata.finalizers.clone().unwrap_or_default(),
+            given_up: annotations.get(annotation::ABORT.name).cloned(),
+            asked: match () {
+                () if hook::goes_on(cluster, release) => Asked::GoesOn,
+                () if hook::is_waited_for(cluster) => Asked::Waits,
+                () => Asked::No,
+            },
+            version_check: annotations.get(annotation::DISABLE_VERSION_CHECK.name).cloned(),
             network: network::missing(cluster),
         }))
+    }
+
+    /// Its upgrade was given up, and the packages of the release before are not all in yet.
+    pub(crate) fn is_taken_back(&self) -> bool {
+        self.version_check.as_deref() == Some(hold::OURS)
     }
 
     /// Its namespace and name.

@@ -7,11 +7,13 @@ use windlass_api::condition::ConditionType;
 use windlass_api::hook::{Answer, HookName, Question};
 use windlass_api::kind::cluster_api::{Cluster, UpgradeStep};
 use windlass_api::kind::condition;
-use windlass_api::kind::release::ClusterBootstrap;
+use windlass_api::kind::release::{ClusterBootstrap, TanzuKubernetesRelease};
 use windlass_api::version::{KubernetesVersion, MinorVersion};
 use windlass_api::{annotation, label};
 
-use crate::bootstrap::is_kept;
+use crate::bootstrap::{SYSTEM_NAMESPACE, is_kept};
+use crate::resolve::cluster::wanted_releases;
+use crate::resolve::copy;
 
 /// How soon we want to be asked again while packages are brought in. Cluster API asks no sooner, whatever happens meanwhile: a
 /// long time would be lost when they are ready.
@@ -23,17 +25,73 @@ pub fn release(cluster: &Cluster) -> Option<&str> {
     labels.get(label::RELEASE.name).map(String::as_str).filter(|release| !release.is_empty())
 }
 
-/// Whether Cluster API may go on with a cluster, whose packages this says of.
-pub fn answer(hook: HookName, cluster: &Cluster, bootstrap: Option<&ClusterBootstrap>) -> Answer {
-    let Some(release) = release(cluster) else { return Answer::go_on(hook) };
+/// Whether a cluster is none of ours: it has no release, and is not to have one.
+pub fn is_foreign(cluster: &Cluster) -> bool {
+    release(cluster).is_none() && wanted_releases(cluster.metadata.annotations.as_ref()).is_none()
+}
+
+/// What is known beside a cluster.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Known<'a> {
+    /// What is said of its packages.
+    pub bootstrap: Option<&'a ClusterBootstrap>,
+    /// Its release, if that is there. Only before a cluster is made.
+    pub release: Option<&'a TanzuKubernetesRelease>,
+    /// Whether the template of its packages is there. Only before a cluster is made.
+    pub has_template: bool,
+}
+
+/// What is told when Cluster API has come somewhere, for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reached {
+    /// In one word.
+    pub reason: &'static str,
+    /// In a sentence.
+    pub note: &'static str,
+}
+
+/// What it means that a question is asked and answered with: go on. Nothing but what has come to its end is told.
+pub fn reached(hook: HookName) -> Option<Reached> {
+    let (reason, note) = match hook {
+        HookName::AfterControlPlaneInitialized => {
+            ("ControlPlaneInitialized", "the control plane answers: now its packages are brought in")
+        }
+        HookName::AfterControlPlaneUpgrade => (
+            "ControlPlaneUpgraded",
+            "the control plane has its next version, and packages are well: workers may follow",
+        ),
+        HookName::AfterWorkersUpgrade => ("WorkersUpgraded", "the workers have their next version"),
+        HookName::AfterClusterUpgrade => ("ClusterUpgraded", "all machines have the version that was asked for"),
+        HookName::BeforeClusterCreate
+        | HookName::BeforeClusterUpgrade
+        | HookName::BeforeControlPlaneUpgrade
+        | HookName::BeforeWorkersUpgrade
+        | HookName::BeforeClusterDelete
+        | HookName::GenerateUpgradePlan => return None,
+    };
+    Some(Reached { reason, note })
+}
+
+/// Whether Cluster API may go on with a cluster.
+pub fn answer(hook: HookName, cluster: &Cluster, known: &Known<'_>) -> Answer {
+    if is_foreign(cluster) {
+        return Answer::go_on(hook);
+    }
+    let bootstrap = known.bootstrap;
+    let Some(release) = release(cluster) else {
+        // It was to be resolved when it was written, and nobody did.
+        let why = format!("the release comes first: the Cluster has no label {} with one", label::RELEASE);
+        let is_new = hook == HookName::BeforeClusterCreate;
+        return if is_new { Answer::wait(hook, why, RETRY_SECONDS) } else { Answer::go_on(hook) };
+    };
     let why = match hook {
         HookName::BeforeClusterUpgrade
         | HookName::BeforeControlPlaneUpgrade
         | HookName::AfterControlPlaneUpgrade
         | HookName::BeforeWorkersUpgrade => packages_first(release, bootstrap).filter(|_| !goes_on(cluster, release)),
         HookName::BeforeClusterDelete => packages_go_first(cluster),
-        HookName::BeforeClusterCreate
-        | HookName::AfterControlPlaneInitialized
+        HookName::BeforeClusterCreate => release_first(cluster, release, known),
+        HookName::AfterControlPlaneInitialized
         | HookName::AfterWorkersUpgrade
         | HookName::AfterClusterUpgrade
         | HookName::GenerateUpgradePlan => None,
@@ -41,8 +99,46 @@ pub fn answer(hook: HookName, cluster: &Cluster, bootstrap: Option<&ClusterBoots
     why.map_or_else(|| Answer::go_on(hook), |why| Answer::wait(hook, why, RETRY_SECONDS))
 }
 
+/// What keeps a cluster from being made: machines without the packages of their release would have no network.
+fn release_first(cluster: &Cluster, name: &str, known: &Known<'_>) -> Option<String> {
+    let first = |why: String| Some(format!("the release comes first: {why}"));
+    let annotations = cluster.metadata.annotations.clone().unwrap_or_default();
+    let Some(release) = known.release else {
+        let kept = annotations.get(annotation::RELEASE_COPY.name);
+        let is_kept = name.parse().is_ok_and(|name| copy::is_of(kept, &name));
+        let missing = format!("there is no TanzuKubernetesRelease {name}; put it back, or ask for one that is there");
+        return if is_kept { None } else { first(missing) };
+    };
+    let labels = release.metadata.labels.clone().unwrap_or_default();
+    let out_of_use = label::EXCLUDED_FROM_RESOLUTION.into_iter().find(|it| it.is_in(&labels));
+    if let Some(label) = out_of_use {
+        return first(format!("TanzuKubernetesRelease {name} is {label}; ask for one that can be used"));
+    }
+    let conditions = release.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+    if let Some(ready) = condition(conditions, ConditionType::Ready.as_str()).filter(|it| it.status == "False") {
+        return first(format!("TanzuKubernetesRelease {name} is not ready: {}", ready.message));
+    }
+    let needs_template = release.spec.bootstrap_packages.is_some()
+        && !label::LEGACY_RELEASE.is_in(&labels)
+        && !annotation::CUSTOM_BOOTSTRAP.is_in(&annotations);
+    if needs_template && !known.has_template {
+        return first(format!("there is no ClusterBootstrapTemplate {SYSTEM_NAMESPACE}/{name}; put it back"));
+    }
+    None
+}
+
+/// What an answer begins with that has machines wait for packages.
+const FIRST: &str = "packages of";
+
+/// Whether Cluster API says that it waits for such an answer.
+pub(crate) fn is_waited_for(cluster: &Cluster) -> bool {
+    let status = cluster.status.as_ref();
+    let said = status.and_then(|status| ConditionType::TopologyReconciled.among(&status.conditions));
+    said.is_some_and(|said| said.status != "True" && said.message.contains(&format!(": {FIRST} ")))
+}
+
 /// Whether somebody wants machines to follow without the packages of this release.
-fn goes_on(cluster: &Cluster, release: &str) -> bool {
+pub(crate) fn goes_on(cluster: &Cluster, release: &str) -> bool {
     let annotations = cluster.metadata.annotations.as_ref();
     let wanted = annotations.and_then(|annotations| annotations.get(annotation::GO_ON_WITHOUT_PACKAGES.name));
     wanted.is_some_and(|wanted| wanted == release)
@@ -50,21 +146,21 @@ fn goes_on(cluster: &Cluster, release: &str) -> bool {
 
 /// What keeps machines from following the packages of a release.
 fn packages_first(release: &str, bootstrap: Option<&ClusterBootstrap>) -> Option<String> {
-    let Some(bootstrap) = bootstrap else {
-        return Some(format!("packages of {release} come first: there is no ClusterBootstrap yet"));
-    };
+    let first = |why: &str| Some(format!("{FIRST} {release} come first: {why}"));
+    let Some(bootstrap) = bootstrap else { return first("there is no ClusterBootstrap yet") };
     let status = bootstrap.status.clone().unwrap_or_default();
     let ready = condition(&status.conditions, ConditionType::PackagesReady.as_str());
     if status.resolved_tkr.as_deref() != Some(release) {
         // What keeps them from being chosen is told where it is told of those that are.
-        let why =
-            ready.filter(|ready| ready.status != "True").map_or("they are not chosen yet", |ready| &ready.message);
-        return Some(format!("packages of {release} come first: {why}"));
+        let why = ready
+            .filter(|ready| ready.status != "True")
+            .map_or("they are not chosen yet", |ready| ready.message.as_str());
+        return first(why);
     }
     match ready {
         Some(ready) if ready.status == "True" => None,
-        Some(ready) => Some(format!("packages of {release} come first: {}", ready.message)),
-        None => Some(format!("packages of {release} come first: nobody has looked at them yet")),
+        Some(ready) => first(&ready.message),
+        None => first("nobody has looked at them yet"),
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kube::Client;
+use windlass_api::kind::packaging::PackageInstall;
 use windlass_api::name::NamespacedName;
 use windlass_apiserver::store::{Backend, Keeper, Recovered};
 use windlass_apiserver::{ApiServer, Options};
@@ -113,6 +114,13 @@ impl World {
         catalogue::management::furnish(&world.client()).await?;
         world.arm();
         Ok(world)
+    }
+
+    /// Puts the management packages of a version into a cluster that has kapp-controller: its own API offers them from then on. What
+    /// asks for them is the answer, a `PackageInstall`; whoever creates or changes it brings them in.
+    pub async fn offer_management_packages(&self, cluster: &Client, version: &str) -> Result<PackageInstall, Error> {
+        catalogue::management::offer(cluster, version).await?;
+        catalogue::management::asked_for(version)
     }
 
     /// The same, of which all that happens is kept.

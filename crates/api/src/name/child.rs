@@ -271,7 +271,7 @@ mod tests {
             .map(|base| replacement_name(&base, update, NameLimit::Object))
             .collect();
         assert_ne!(names[0], names[1]);
-        assert!(names.iter().all(|name| name.as_str().len() == 253));
+        assert!(names.iter().all(|name| name.as_str().len() == 253 && name.as_str().ends_with("-1280807")));
     }
 
     #[test]

@@ -135,6 +135,14 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_build_metadata_is_before_all_that_has_and_a_dash_before_a_dot() {
+        check(&["v1.24.9-rc.2", "v1.24.9", "v1.24.9+0", "v1.24.9+vmware", "v1.24.9+vmware-1", "v1.24.9+vmware.1"]);
+        check(&["v1.24.9+vmware.1-tkg.2", "v1.24.9+vmware.1-tkg.10", "v1.24.9+vmware.2-tkg.1"]);
+        check(&["v1.24.9+9", "v1.24.9+a"]);
+        check(&["v1.24.9+a", "v1.24.9+10"]);
+    }
+
+    #[test]
     fn what_the_reference_puts_in_a_circle_is_in_a_row() {
         check(&["v1.24.9+9", "v1.24.9+a", "v1.24.9+10", "v1.24.9+2z"]);
     }

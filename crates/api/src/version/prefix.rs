@@ -150,6 +150,15 @@ mod tests {
     }
 
     #[test]
+    fn the_tokens_of_build_metadata_are_what_is_between_dots_and_dashes() {
+        let version: KubernetesVersion = "v1.24.9+vmware.1-tkg.2.ab123fed".parse().unwrap();
+        let prefixes: Vec<String> = version.prefixes().map(|prefix| prefix.to_string()).collect();
+        let metadata = ["vmware.1-tkg.2.ab123fed", "vmware.1-tkg.2", "vmware.1-tkg", "vmware.1", "vmware"];
+        let wanted = metadata.map(|metadata| format!("v1.24.9+{metadata}"));
+        assert_eq!(prefixes[..wanted.len()], wanted);
+    }
+
+    #[test]
     fn the_label_of_a_short_hint_has_its_v() {
         assert_eq!("1.24".parse::<VersionPrefix>().unwrap().label().to_string(), "v1.24");
         assert_eq!(VersionPrefix::from(MinorVersion { major: 1, minor: 24 }).to_string(), "v1.24");

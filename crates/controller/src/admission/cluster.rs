@@ -7,21 +7,20 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use kube::api::{DynamicObject, GroupVersionKind, ListParams};
-use kube::core::ApiResource;
+use kube::api::ListParams;
 use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::release::{OSImage, TanzuKubernetesRelease};
 use windlass_api::kind::topology::ClusterClass;
-use windlass_api::version::KubernetesVersion;
 use windlass_api::{annotation, label};
 use windlass_plan::resolve::admit::{self, Request, admit, class_of};
 use windlass_plan::resolve::hold::HoldBy;
 
 use super::choice::Unknown;
 use super::{API_VERSION, KIND, approval};
+use crate::control_plane;
 
 /// The name by which refusals mention this webhook.
 pub const NAME: &str = "releases.clusters.windlass.dev";
@@ -111,7 +110,10 @@ async fn judge(
     let os_images: Vec<OSImage> = all(client, "OSImages").await?;
     let waits = |before: &&Cluster| admit::may_go_back(before, hold_by);
     let control_plane = match before.filter(waits) {
-        Some(before) => control_plane(client, before).await?,
+        Some(before) => {
+            let version = control_plane::version(client, before).await;
+            version.map_err(|source| Unknown::new("control planes", source))?
+        }
         None => None,
     };
     let admitted = admit(&Request {
@@ -146,17 +148,6 @@ async fn class(client: &Client, cluster: &Cluster, request: &Value) -> Result<Op
     let namespace = if namespace.is_empty() { of_request } else { namespace.as_str() };
     let api: Api<ClusterClass> = Api::namespaced(client.clone(), namespace);
     api.get_opt(&name).await.map_err(|source| Unknown::new("ClusterClasses", source))
-}
-
-/// The version that the control plane of a cluster is told to have.
-async fn control_plane(client: &Client, cluster: &Cluster) -> Result<Option<KubernetesVersion>, Unknown> {
-    let Some(reference) = &cluster.spec.control_plane_ref else { return Ok(None) };
-    let kind = ApiResource::from_gvk(&GroupVersionKind::gvk(&reference.api_group, VERSION, &reference.kind));
-    let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &kind);
-    let found = api.get_opt(&reference.name).await.map_err(|source| Unknown::new("control planes", source))?;
-    // One that says nothing that can be read is at no version that we could go back to.
-    Ok(found.and_then(|found| found.data["spec"]["version"].as_str().and_then(|version| version.parse().ok())))
 }
 
 async fn all<K>(client: &Client, what: &'static str) -> Result<Vec<K>, Unknown>

@@ -27,6 +27,7 @@ pub(super) async fn watched(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Sub
         conditions: status.conditions,
         of_cluster_api: true,
     }];
+    watched.extend(Watched::topology(cluster));
     for reference in [&cluster.spec.control_plane_ref, &cluster.spec.infrastructure_ref].into_iter().flatten() {
         watched.extend(referred(ctx, subject, reference).await?);
     }

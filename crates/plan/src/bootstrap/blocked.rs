@@ -5,7 +5,7 @@ use std::fmt;
 use windlass_api::annotation;
 use windlass_api::name::{ClusterName, Namespace};
 
-use super::{DELETE_TIMEOUT, SYSTEM_NAMESPACE, Subject};
+use super::{Asked, DELETE_TIMEOUT, SYSTEM_NAMESPACE, Subject};
 
 /// Why it is waited. `Display` says it in a sentence; [`Blocked::way_out`] says what would help.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -207,21 +207,33 @@ impl Blocked {
         }
     }
 
-    /// What a person can type to let the machines of a cluster go on without what it is waited for. Nobody does that for them.
-    pub fn way_on(cluster: &Subject) -> String {
+    /// What a person can type to let the machines of a cluster go on without what it is waited for, where any wait. Nobody does that
+    /// for them.
+    pub fn way_on(cluster: &Subject) -> Option<String> {
         let (namespace, name) = (&cluster.namespace, &cluster.name);
-        if cluster.held_for.is_none() {
-            // Where machines wait at all, Cluster API asks whether they may follow.
-            let (key, release) = (annotation::GO_ON_WITHOUT_PACKAGES, &cluster.release);
-            return format!(
-                "to let machines that wait for it go on without it: kubectl -n {namespace} annotate cluster {name} {key}={release}"
-            );
+        if cluster.held_for.is_some() {
+            return Some(format!(
+                "to let the machines go on without it: kubectl -n {namespace} patch cluster {name} --type=merge -p \
+                 '{{\"metadata\":{{\"annotations\":{{\"{}\":null}}}},\"spec\":{{\"paused\":false}}}}'",
+                annotation::HELD_FOR_RELEASE
+            ));
         }
-        format!(
-            "to let the machines go on without it: kubectl -n {namespace} patch cluster {name} --type=merge -p \
-             '{{\"metadata\":{{\"annotations\":{{\"{}\":null}}}},\"spec\":{{\"paused\":false}}}}'",
-            annotation::HELD_FOR_RELEASE
-        )
+        let (key, release) = (annotation::GO_ON_WITHOUT_PACKAGES, &cluster.release);
+        (cluster.asked == Asked::Waits).then(|| {
+            format!(
+                "to let the machines go on without it: kubectl -n {namespace} annotate --overwrite cluster {name} {key}={release}"
+            )
+        })
+    }
+}
+
+impl Blocked {
+    /// How the upgrade could be given up instead, where machines wait for it and it is not given up already.
+    pub fn way_back(cluster: &Subject) -> Option<String> {
+        let waits = cluster.held_for.is_some() || cluster.asked == Asked::Waits;
+        let (namespace, name) = (&cluster.namespace, &cluster.name);
+        (waits && cluster.asked != Asked::GoesOn && !cluster.is_taken_back())
+            .then(|| format!("to give the upgrade up while no machine is new: windlass abort {name} -n {namespace}"))
     }
 }
 

@@ -469,7 +469,8 @@ fn is_stalled(before: &[Condition], now: Timestamp) -> bool {
 fn told_stalled(cluster: &Subject, blocked: &Blocked) -> String {
     let minutes = PATIENCE.as_mins();
     let told = format!("{blocked}, and that for more than {minutes} min; {}", blocked.way_out());
-    format!("{told}; {}", Blocked::way_on(cluster))
+    let ways = [Blocked::way_on(cluster), Blocked::way_back(cluster)];
+    ways.into_iter().flatten().fold(told, |told, way| format!("{told}; {way}"))
 }
 
 /// The values of a package.

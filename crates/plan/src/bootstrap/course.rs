@@ -1,5 +1,6 @@
 //! How far a cluster of a class is: Cluster API says it of its machines, and its `ClusterBootstrap` of its packages.
 
+use windlass_api::annotation;
 use windlass_api::condition::ConditionType;
 use windlass_api::kind::cluster_api::{Cluster, Progress};
 use windlass_api::kind::cluster_update::WaitingFor;
@@ -62,6 +63,16 @@ impl<'a> Course<'a> {
         is_done.then_some(release)
     }
 
+    /// Whether an upgrade that was given up has left nothing behind: the packages are those of this release and well, and our hold
+    /// has ended. A pause of its owner may be there.
+    pub fn is_back(&self, release: &str) -> bool {
+        let held = Held::of(self.cluster);
+        held.hold.is_none()
+            && hook::release(self.cluster) == Some(release)
+            && self.packages_are(release)
+            && (held.paused || self.reached().is_some())
+    }
+
     fn packages_are(&self, release: &str) -> bool {
         let status = self.bootstrap.and_then(|bootstrap| bootstrap.status.as_ref());
         status.is_some_and(|status| {
@@ -113,13 +124,27 @@ impl<'a> Course<'a> {
     pub fn waits(&self) -> Vec<WaitingFor> {
         let held = Held::of(self.cluster);
         let of_packages = self.of_packages();
+        let of_order = self.of_order();
         let of_machines = match () {
             () if held.is_paused_by_owner() => Some(self.pause()),
             // Cluster API says that it is paused; that it is held for its packages is said already.
             () if held.hold.is_some() && of_packages.is_some() => None,
             () => self.of_machines().filter(|wait| !self.repeats_packages(&wait.message)),
         };
-        of_packages.into_iter().chain(of_machines).collect()
+        of_order.into_iter().chain(of_packages).chain(of_machines).collect()
+    }
+
+    /// An order to give the upgrade up.
+    fn of_order(&self) -> Option<WaitingFor> {
+        let given_up = self.cluster.metadata.annotations.as_ref()?.get(annotation::ABORT.name)?;
+        Some(WaitingFor {
+            stage: Stage::Packages.to_string(),
+            reason: "Aborting".to_owned(),
+            object: format!("Cluster/{}", self.cluster.metadata.name.as_deref().unwrap_or_default()),
+            message: format!("the upgrade to {given_up} is being given up, when everybody has let go of the cluster"),
+            way_out: Some("wait".to_owned()),
+            ..WaitingFor::default()
+        })
     }
 
     fn of_packages(&self) -> Option<WaitingFor> {

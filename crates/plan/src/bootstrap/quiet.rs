@@ -5,6 +5,8 @@
 
 use windlass_api::condition::{ConditionStatus, ConditionType};
 use windlass_api::kind::Condition;
+use windlass_api::kind::cluster_api::Cluster;
+use windlass_api::reason::TopologyReason;
 
 /// What is known of an object that its controller should have let go of.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,6 +22,27 @@ pub struct Watched {
 }
 
 impl Watched {
+    /// Whoever derives objects from the topology of a Cluster. They say it in a condition of their own.
+    pub fn topology(cluster: &Cluster) -> Option<Self> {
+        cluster.spec.topology.as_ref()?;
+        let (meta, status) = (&cluster.metadata, cluster.status.clone().unwrap_or_default());
+        let said = ConditionType::TopologyReconciled.among(&status.conditions).cloned().unwrap_or_default();
+        let paused = said.reason == TopologyReason::Paused.as_str();
+        let status = if paused { ConditionStatus::True } else { ConditionStatus::False };
+        let (namespace, name) =
+            (meta.namespace.as_deref().unwrap_or_default(), meta.name.as_deref().unwrap_or_default());
+        Some(Self {
+            object: format!("the topology of Cluster {namespace}/{name}"),
+            generation: meta.generation,
+            conditions: vec![Condition {
+                type_: ConditionType::Paused.as_str().to_owned(),
+                status: status.as_str().to_owned(),
+                ..said
+            }],
+            of_cluster_api: true,
+        })
+    }
+
     /// Whether its controller has let go of it, as it is now.
     pub fn is_let_go(&self) -> bool {
         match ConditionType::Paused.among(&self.conditions) {

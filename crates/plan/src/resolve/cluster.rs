@@ -231,6 +231,13 @@ fn overrides(variables: Option<&windlass_api::kind::topology::VariableOverrides>
     variables.map(|variables| variables.overrides.as_slice()).unwrap_or_default()
 }
 
+/// What the control plane of a cluster was told of releases.
+pub fn of_control_plane(cluster: &Cluster) -> Result<ReleaseData, Malformed> {
+    let Some(topology) = cluster.spec.topology.as_ref() else { return Ok(ReleaseData::default()) };
+    let subject = Subject { kind: "Cluster", name: cluster.metadata.name.as_deref().unwrap_or_default() };
+    recorded(subject, "spec.topology", topology, overrides(topology.control_plane.variables.as_ref()))
+}
+
 /// What a part was told: by itself, or with the whole.
 fn recorded(subject: Subject<'_>, key: &str, topology: &Topology, own: &[Variable]) -> Result<ReleaseData, Malformed> {
     let own = own.iter().find(|variable| variable.name == VARIABLE).map(|variable| &variable.value);

@@ -222,6 +222,18 @@ mod tests {
             "v1.17.4",
             "v1.17.4 is 2 minors ahead of v1.15.5: go there one minor at a time, 1.16 next",
         );
+        check_change("v1.24.9", "v1.25.0", "");
+        let older = |to: &str, from: &str| {
+            format!("{to} is older than {from}: a cluster is never taken back to an older version")
+        };
+        check_change(
+            "v1.24.9",
+            "v1.26.0",
+            "v1.26.0 is 2 minors ahead of v1.24.9: go there one minor at a time, 1.25 next",
+        );
+        check_change("v1.25.0", "v1.24.9", &older("v1.24.9", "v1.25.0"));
+        check_change("v1.24.9", "v1.24.8", &older("v1.24.8", "v1.24.9"));
+        check_change("v1.24.9+vmware.2", "v1.24.9+vmware.1", &older("v1.24.9+vmware.1", "v1.24.9+vmware.2"));
         check_change("v1.15.5", "v2.0.0", "v2.0.0 is another major than v1.15.5, and no path leads there");
     }
 }

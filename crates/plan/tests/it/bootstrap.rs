@@ -1,5 +1,6 @@
 //! The packages of a cluster: what it should have, what is written, and when machines may follow.
 
+mod abort;
 mod bring;
 mod gate;
 mod merge;

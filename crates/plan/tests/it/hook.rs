@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use windlass_api::hook::{Answer, AnswerStatus, HookName, Question};
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::release::ClusterBootstrap;
-use windlass_plan::hook::{RETRY_SECONDS, answer, upgrade_plan};
+use windlass_api::kind::release::TanzuKubernetesRelease;
+use windlass_plan::hook::{Known, RETRY_SECONDS, answer, reached, upgrade_plan};
 
 const RELEASE: &str = "v1.25.7---vmware.2-tkg.1";
 
@@ -32,7 +33,29 @@ fn ready(status: &str, message: &str) -> Value {
 
 /// The message of an answer; nothing for: go on.
 fn check(hook: HookName, cluster: &Cluster, bootstrap: Option<&ClusterBootstrap>, wanted: &str) {
-    let answer = answer(hook, cluster, bootstrap);
+    check_with(hook, cluster, &Known { bootstrap, ..ready_release() }, wanted);
+}
+
+/// The release is there, with its template.
+fn ready_release() -> Known<'static> {
+    static RELEASE_OBJECT: std::sync::LazyLock<TanzuKubernetesRelease> = std::sync::LazyLock::new(|| release(|_| {}));
+    Known { release: Some(&RELEASE_OBJECT), has_template: true, bootstrap: None }
+}
+
+/// The release, changed as a test wants it.
+fn release(change: impl FnOnce(&mut Value)) -> TanzuKubernetesRelease {
+    let mut object = json!({
+        "apiVersion": "run.tanzu.vmware.com/v1alpha3", "kind": "TanzuKubernetesRelease",
+        "metadata": {"name": RELEASE, "labels": {}},
+        "spec": {"version": "v1.25.7+vmware.2-tkg.1", "kubernetes": {"version": "v1.25.7+vmware.2"}, "bootstrapPackages": []},
+        "status": {"conditions": []},
+    });
+    change(&mut object);
+    serde_json::from_value(object).unwrap()
+}
+
+fn check_with(hook: HookName, cluster: &Cluster, known: &Known<'_>, wanted: &str) {
+    let answer = answer(hook, cluster, known);
     assert_eq!((answer.status, answer.message.as_str()), (AnswerStatus::Success, wanted), "{hook}");
     assert_eq!(answer.retry_after_seconds, if wanted.is_empty() { 0 } else { RETRY_SECONDS });
     assert_eq!(answer.kind, format!("{hook}Response"));
@@ -66,7 +89,7 @@ fn machines_go_on_without_packages_where_somebody_says_so_and_for_that_release_o
     let mut say = |release: &str| {
         let annotation = ("windlass.dev/go-on-without-packages".to_owned(), release.to_owned());
         ours.metadata.annotations = Some([annotation].into());
-        answer(hook, &ours, None).retry_after_seconds
+        answer(hook, &ours, &Known::default()).retry_after_seconds
     };
     assert_eq!(say(RELEASE), 0);
     assert_eq!(say("v1.24.9---vmware.1-tkg.1"), RETRY_SECONDS);
@@ -86,6 +109,49 @@ fn what_is_not_ours_and_what_needs_no_packages_passes() {
     ] {
         check(hook, &ours, None, "");
     }
+}
+
+#[test]
+fn a_cluster_is_made_when_its_release_is_there_with_all_that_its_packages_need() {
+    let hook = HookName::BeforeClusterCreate;
+    let ours = cluster(&json!({"run.tanzu.vmware.com/tkr": RELEASE}), &json!([]));
+    let check = |change: fn(&mut Value), has_template: bool, wanted: &str| {
+        let release = release(change);
+        let wanted = if wanted.is_empty() { String::new() } else { format!("the release comes first: {wanted}") };
+        check_with(hook, &ours, &Known { release: Some(&release), has_template, bootstrap: None }, &wanted);
+    };
+    check(|_| {}, true, "");
+    check(|_| {}, false, &format!("there is no ClusterBootstrapTemplate tkg-system/{RELEASE}; put it back"));
+    check(|it| it["spec"]["bootstrapPackages"] = Value::Null, false, "");
+    check(|it| it["metadata"]["labels"] = json!({"run.tanzu.vmware.com/legacy-tkr": ""}), false, "");
+    check(
+        |it| it["metadata"]["labels"] = json!({"deactivated": ""}),
+        true,
+        &format!("TanzuKubernetesRelease {RELEASE} is deactivated; ask for one that can be used"),
+    );
+    check(
+        |it| {
+            let message = "an image is missing";
+            it["status"]["conditions"] = json!([{"type": "Ready", "status": "False", "reason": "Invalid",
+                "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"}]);
+        },
+        true,
+        &format!("TanzuKubernetesRelease {RELEASE} is not ready: an image is missing"),
+    );
+    let missing = format!("there is no TanzuKubernetesRelease {RELEASE}; put it back, or ask for one that is there");
+    check_with(hook, &ours, &Known::default(), &format!("the release comes first: {missing}"));
+    // One that was to be resolved when it was written, and was not.
+    let mut unresolved = cluster(&json!({}), &json!([]));
+    unresolved.metadata.annotations = Some([("run.tanzu.vmware.com/resolve-tkr".to_owned(), String::new())].into());
+    let label = "the release comes first: the Cluster has no label run.tanzu.vmware.com/tkr with one";
+    check_with(hook, &unresolved, &Known::default(), label);
+    check_with(HookName::BeforeClusterUpgrade, &unresolved, &Known::default(), "");
+}
+
+#[test]
+fn what_has_come_to_its_end_is_told_and_nothing_else() {
+    let told: Vec<&str> = HookName::all().filter_map(|hook| Some(reached(hook)?.reason)).collect();
+    assert_eq!(told, ["ControlPlaneInitialized", "ControlPlaneUpgraded", "WorkersUpgraded", "ClusterUpgraded"]);
 }
 
 #[test]

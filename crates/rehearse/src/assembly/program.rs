@@ -80,8 +80,8 @@ impl Programs for Upgraders {
     /// The one server that there is answers what Cluster API asks. It fails when the webhook does: both are the same process.
     fn post(&self, url: String, body: Vec<u8>) -> BoxFuture<'static, Result<Reply, Unheard>> {
         let faults = self.assembly.world.faults().clone();
-        let hooks = Hooks::new(self.assembly.answering());
-        async move {
+        let hooks = Hooks::new(self.assembly.answering(), self.assembly.world.settings().clock.clone());
+        let answered = async move {
             let Some(path) = url.strip_prefix(&hooks::address()) else {
                 return Err(Unheard { url, why: "no such host".to_owned() });
             };
@@ -94,7 +94,7 @@ impl Programs for Upgraders {
             let path = path.split_once('?').map_or(path, |(path, _)| path);
             let hooks::Reply { code, body } = hooks.reply(path, &body).await;
             Ok(Reply { code, body })
-        }
-        .boxed()
+        };
+        acting(Actor::Windlass, answered).boxed()
     }
 }

@@ -1,10 +1,13 @@
 //! A cluster of a class gets the packages of its release, and on a change of release they come before its machines.
 
+mod abort;
 mod crashes;
 mod faults;
+mod management;
 mod people;
 mod removal;
 mod table;
+mod way_on;
 mod witness;
 
 use std::sync::{Arc, OnceLock};
@@ -34,19 +37,7 @@ const ANTREA: &str = "antrea.tanzu.vmware.com.1.9.0+vmware.2-tkg.1-advanced";
 
 /// Makes a cluster of the class that every World has, by the beginning of a version.
 async fn cluster(world: &World) {
-    let cluster: Cluster = serde_json::from_value(json!({
-        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "wl"},
-        "spec": {
-            "clusterNetwork": {"services": {"cidrBlocks": ["198.51.100.0/12"]}, "pods": {"cidrBlocks": ["192.0.2.0/16"]}},
-            "topology": {
-                "classRef": {"name": "tkg-vsphere-default-v1.0.0", "namespace": "tkg-system"}, "version": "v1.24",
-                "controlPlane": {"replicas": 1},
-                "workers": {"machineDeployments": [{"class": "tkg-worker", "name": "a", "replicas": 1}]},
-            },
-        },
-    }))
-    .unwrap();
-    Api::default_namespaced(world.client()).create(&PostParams::default(), &cluster).await.unwrap();
+    Api::default_namespaced(world.client()).create(&PostParams::default(), &start::of_class()).await.unwrap();
 }
 
 async fn change(world: &World, patch: Value) -> Cluster {
@@ -311,7 +302,7 @@ fn a_package_that_fails_holds_the_machines_says_so_and_lets_them_go_when_it_is_r
             let way_on = match by {
                 HoldBy::Pause => "to let the machines go on without it: kubectl -n default patch cluster wl",
                 HoldBy::Hooks => {
-                    "kubectl -n default annotate cluster wl windlass.dev/go-on-without-packages=v1.25.7---"
+                    "kubectl -n default annotate --overwrite cluster wl windlass.dev/go-on-without-packages=v1.25.7---"
                 }
             };
             assert!(message.contains(way_on), "{message}");

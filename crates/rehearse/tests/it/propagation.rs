@@ -12,8 +12,7 @@ use windlass_api::kind::topology::ClusterClass;
 use windlass_api::kind::wcp::WCPMachineTemplate;
 
 use crate::classes::played;
-
-const CLASS: &str = "tkg-vsphere-default-v1.0.0";
+use crate::start::{CLASS, of_copied_class};
 
 fn classes(client: &Client, namespace: &str) -> Api<ClusterClass> {
     Api::namespaced(client.clone(), namespace)
@@ -42,14 +41,7 @@ fn a_cluster_is_made_by_a_copy_of_its_class_which_outlives_its_source_for_as_lon
         until!("copied", classes(&client, "team-a").get_opt(CLASS).await.unwrap().is_some());
 
         // It says nothing of where its class is.
-        let manifest = json!({
-            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "wl"},
-            "spec": {
-                "clusterNetwork": {"services": {"cidrBlocks": ["198.51.100.0/12"]}, "pods": {"cidrBlocks": ["192.0.2.0/16"]}},
-                "topology": {"classRef": {"name": CLASS}, "version": "v1.24", "controlPlane": {"replicas": 1}},
-            },
-        });
-        let manifest: Cluster = serde_json::from_value(manifest).unwrap();
+        let manifest = of_copied_class();
         clusters.create(&PostParams::default(), &manifest).await.unwrap();
         let is_available = |cluster: Cluster| {
             let conditions = cluster.status.map(|status| status.conditions).unwrap_or_default();

@@ -21,7 +21,7 @@ use windlass_sim::world::{self, World};
 
 use crate::certificates::{self, Owner};
 use crate::labels;
-use crate::start::{self, SEED, later};
+use crate::start::{self, CLASS, SEED, later};
 
 /// What each component needed in a run.
 #[derive(Default)]
@@ -105,24 +105,17 @@ fn to(version: &str) -> Value {
     json!({"spec": {"distribution": {"version": version, "fullVersion": null}}})
 }
 
-/// A cluster of a class: made, upgraded, deleted.
+/// A cluster of a class: made, upgraded, given up, upgraded again, deleted.
 async fn of_a_class(world: World) {
-    let cluster: Cluster = serde_json::from_value(json!({
-        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "wl"},
-        "spec": {
-            "clusterNetwork": {"services": {"cidrBlocks": ["198.51.100.0/12"]}, "pods": {"cidrBlocks": ["192.0.2.0/16"]}},
-            "topology": {
-                "classRef": {"name": "tkg-vsphere-default-v1.0.0", "namespace": "tkg-system"}, "version": "v1.24",
-                "controlPlane": {"replicas": 1},
-                "workers": {"machineDeployments": [{"class": "tkg-worker", "name": "a", "replicas": 1}]},
-            },
-        },
-    }))
-    .unwrap();
     let api: Api<Cluster> = Api::default_namespaced(world.client());
-    api.create(&PostParams::default(), &cluster).await.unwrap();
+    api.create(&PostParams::default(), &start::of_class()).await.unwrap();
     hours(3).await;
     let release = json!({"metadata": {"labels": {"run.tanzu.vmware.com/tkr": "v1.25.7---vmware.2-tkg.1"}}});
+    merge::<Cluster>(&world, "wl", release.clone()).await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    let abort = json!({"metadata": {"annotations": {"windlass.dev/abort": "v1.25.7---vmware.2-tkg.1"}}});
+    merge::<Cluster>(&world, "wl", abort).await;
+    hours(1).await;
     merge::<Cluster>(&world, "wl", release).await;
     hours(3).await;
     api.delete("wl", &DeleteParams::default()).await.unwrap();
@@ -137,16 +130,8 @@ async fn of_a_copy(world: World) {
     let namespace: Namespace = serde_json::from_value(namespace).unwrap();
     Api::all(client.clone()).create(&PostParams::default(), &namespace).await.unwrap();
     hours(1).await;
-    let cluster: Cluster = serde_json::from_value(json!({
-        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "wl"},
-        "spec": {
-            "clusterNetwork": {"services": {"cidrBlocks": ["198.51.100.0/12"]}, "pods": {"cidrBlocks": ["192.0.2.0/16"]}},
-            "topology": {"classRef": {"name": CLASS}, "version": "v1.24", "controlPlane": {"replicas": 1}},
-        },
-    }))
-    .unwrap();
     let clusters: Api<Cluster> = Api::namespaced(client.clone(), "team-a");
-    clusters.create(&PostParams::default(), &cluster).await.unwrap();
+    clusters.create(&PostParams::default(), &start::of_copied_class()).await.unwrap();
     hours(2).await;
     let classes = |namespace: &str| Api::<ClusterClass>::namespaced(client.clone(), namespace);
     classes("tkg-system").delete(CLASS, &DeleteParams::default()).await.unwrap();
@@ -155,8 +140,6 @@ async fn of_a_copy(world: World) {
     hours(2).await;
     assert!(classes("team-a").get_opt(CLASS).await.unwrap().is_none(), "its copy is gone");
 }
-
-const CLASS: &str = "tkg-vsphere-default-v1.0.0";
 
 /// An upgrade, of whatever is there.
 async fn upgraded(world: World) {

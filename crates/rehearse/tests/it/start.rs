@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use serde_json::json;
+use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
 use windlass_rehearse::rehearsal::{self, Ended, Request, Verdict};
@@ -17,6 +19,9 @@ use windlass_sim::world::{Settings, World};
 pub const SEED: Seed = Seed(1);
 pub const FROM: &str = "v1.15.5+vmware.1-guest.1";
 pub const TO: &str = "v1.16.7+vmware.1-guest.1";
+
+/// The class of clusters that every World has.
+pub const CLASS: &str = "tkg-vsphere-default-v1.0.0";
 
 /// When clusters are created.
 pub fn founded() -> Timestamp {
@@ -73,6 +78,30 @@ spec:
 "
     );
     serde_saphyr::from_str(&yaml).unwrap()
+}
+
+/// A cluster of the class that every World has, by the beginning of a version: one machine of the control plane and one worker.
+pub fn of_class() -> Cluster {
+    serde_json::from_value(json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": {"name": "wl"},
+        "spec": {
+            "clusterNetwork": {"services": {"cidrBlocks": ["198.51.100.0/12"]}, "pods": {"cidrBlocks": ["192.0.2.0/16"]}},
+            "topology": {
+                "classRef": {"name": CLASS, "namespace": "tkg-system"}, "version": "v1.24",
+                "controlPlane": {"replicas": 1},
+                "workers": {"machineDeployments": [{"class": "tkg-worker", "name": "a", "replicas": 1}]},
+            },
+        },
+    }))
+    .unwrap()
+}
+
+/// The same, which says nothing of where its class is: it has to be copied.
+pub fn of_copied_class() -> Cluster {
+    let mut cluster = of_class();
+    let topology = cluster.spec.topology.as_mut().unwrap();
+    topology.class_ref.namespace = None;
+    cluster
 }
 
 /// A World without clusters.

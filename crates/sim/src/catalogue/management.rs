@@ -43,17 +43,31 @@ struct ListedPackage {
 pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
     let listed: Listed = serde_saphyr::from_str(MANAGEMENT).map_err(|source| Error::Catalogue(Box::new(source)))?;
     furnish_pods(client, &listed).await?;
+    furnish_packages(client, &listed, &listed.version).await?;
+    let Some(first) = listed.packages.first() else { return Ok(()) };
+    let install: PackageInstall = object(install(&first.name, &listed.version))?;
+    create(&Api::namespaced(client.clone(), NAMESPACE), &install).await
+}
+
+/// Puts the packages of a version beside those that there are. Nothing is installed by that: `tkg` is asked for, and brings the others.
+pub(crate) async fn offer(client: &Client, version: &str) -> Result<(), Error> {
+    let listed: Listed = serde_saphyr::from_str(MANAGEMENT).map_err(|source| Error::Catalogue(Box::new(source)))?;
+    furnish_packages(client, &listed, version).await
+}
+
+async fn furnish_packages(client: &Client, listed: &Listed, version: &str) -> Result<(), Error> {
     let account = object(json!({"metadata": {"name": SERVICE_ACCOUNT, "namespace": NAMESPACE}}))?;
     create(&Api::<ServiceAccount>::namespaced(client.clone(), NAMESPACE), &account).await?;
     for listed_package in &listed.packages {
-        let package: Package = object(package(listed_package, &listed.version))?;
+        let package: Package = object(package(listed_package, version))?;
         create(&Api::namespaced(client.clone(), NAMESPACE), &package).await?;
     }
-    if let Some(first) = listed.packages.first() {
-        let install: PackageInstall = object(install(&first.name, &listed.version))?;
-        create(&Api::namespaced(client.clone(), NAMESPACE), &install).await?;
-    }
     Ok(())
+}
+
+/// What asks for the management packages of a version.
+pub(crate) fn asked_for(version: &str) -> Result<PackageInstall, Error> {
+    object(install("tkg", version))
 }
 
 async fn furnish_pods(client: &Client, listed: &Listed) -> Result<(), Error> {

@@ -161,7 +161,7 @@ mod tests {
         }
         let on = |kubernetes: &str| Surroundings { kubernetes: version(kubernetes), ..Surroundings::default() };
         let chosen = |kubernetes: &str| select(&packages, None, &on(kubernetes)).unwrap().version.clone();
-        assert_eq!(chosen("1.24.9+vmware.1"), "1.0.0");
+        assert_eq!(chosen("1.24.9+vmware.1"), "1.0.0", "all of 1.1.* are for another one");
         assert_eq!(chosen("1.25.0+vmware.1"), "1.1.0+vmware.2");
         assert_eq!(select(&packages, None, &Surroundings::default()).unwrap().version, "1.1.0+vmware.2");
     }

@@ -1,5 +1,7 @@
 //! `windlass abort`: an update that has replaced nothing yet is given up, and the cluster asked to be what it was.
 
+pub mod class;
+
 use std::io;
 use std::pin::pin;
 use std::time::Duration;
@@ -27,6 +29,7 @@ use crate::wait::duration;
 ///
 /// What was begun is undone: a machine that was made for the update goes, and kubeadm's configuration has the old version again.
 /// The cluster is asked to be what it was. Once a machine was replaced there is only forward: the update then goes on, and says so.
+/// Of a cluster of a class, the packages go back to the release before; that can be done for as long as no machine is new.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  windlass abort my-tkc --yes")]
 pub struct Abort {
@@ -66,8 +69,11 @@ impl Abort {
     /// Orders it, waits until it is done, and asks for what was. Whoever is interrupted types the same again.
     pub async fn run(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
+        let cluster = match management.cluster(&self.cluster).await {
+            Err(client::Error::OfClass { .. }) => return self.run_of_class(&management).await,
+            found => found?,
+        };
         let found = Latest::find(&management, &self.cluster).await?;
-        let cluster = management.cluster(&self.cluster).await?;
         if let Some(has) = only_asked(&cluster, found.as_ref()) {
             return self.take_back(&management, &has).await;
         }

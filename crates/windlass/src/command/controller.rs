@@ -209,7 +209,7 @@ impl Controller {
         tracing::info!(address = %address(&listener, self.listen), webhooks, hooks, "reviews and questions");
         let answers = Answers {
             webhooks: webhooks.then(|| Webhooks::new(parts.client.clone(), self.hold)),
-            hooks: hooks.then(|| Hooks::new(parts.client.clone())),
+            hooks: hooks.then(|| Hooks::new(parts.client.clone(), parts.clock.clone())),
         };
         let current = Current::default();
         let acceptor = TlsAcceptor::from(Arc::new(current.server_config().map_err(Error::Tls)?));

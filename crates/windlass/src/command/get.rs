@@ -223,10 +223,24 @@ impl Get {
         }
     }
 
+    /// Why a cluster that was asked for by name has no add-ons: it is of another sort, or not there.
+    async fn without_addons(&self, management: &Management, name: &str) -> Failure {
+        let Ok(cluster) = name.parse() else { return self.none(management, name).into() };
+        let namespace = management.namespace.to_string();
+        match management.cluster(&cluster).await {
+            Err(client::Error::OfClass { .. }) => Error::Packages { name: name.to_owned(), namespace }.into(),
+            Err(client::Error::NoCluster { .. }) | Ok(_) => self.none(management, name).into(),
+            Err(other) => other.into(),
+        }
+    }
+
     /// The add-ons of clusters, as their status has them.
     async fn addons(&self, management: &Management) -> Result<Exit, Failure> {
         let resource = ApiResource::erase::<TanzuKubernetesCluster>(&());
-        let clusters = self.objects(management, &resource).await?;
+        let clusters = self.found(management, &resource, &self.chosen()).await?;
+        if let Some(name) = self.name.as_ref().filter(|_| clusters.is_empty()) {
+            return Err(self.without_addons(management, name).await);
+        }
         let mut addons = Vec::new();
         for cluster in clusters {
             let cluster: TanzuKubernetesCluster = cluster.try_parse().map_err(Error::Unreadable)?;
@@ -396,6 +410,8 @@ impl Table {
 enum Error {
     #[error("{name} is not among the {what} in the namespace {namespace}")]
     None { what: String, name: String, namespace: String },
+    #[error("the cluster {name} in the namespace {namespace} is a Cluster of a class: it has packages, and no add-ons")]
+    Packages { name: String, namespace: String },
     #[error("there is no release {name}")]
     NoRelease { name: String },
     #[error("releases have no labels to select them by")]
@@ -407,7 +423,7 @@ enum Error {
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
-            Self::None { .. } | Self::NoRelease { .. } | Self::NoLabels => Kind::User,
+            Self::None { .. } | Self::Packages { .. } | Self::NoRelease { .. } | Self::NoLabels => Kind::User,
             Self::Unreadable(_) => Kind::Environment,
         }
     }
@@ -415,6 +431,7 @@ impl Explained for Error {
     fn hint(&self) -> Option<String> {
         Some(match self {
             Self::None { what, namespace, .. } => format!("windlass get {what} -n {namespace}"),
+            Self::Packages { name, namespace } => format!("windlass packages {name} -n {namespace}"),
             Self::NoRelease { .. } | Self::NoLabels => "windlass release list".to_owned(),
             Self::Unreadable(_) => "windlass get clusters -o yaml".to_owned(),
         })

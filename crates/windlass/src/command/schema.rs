@@ -38,6 +38,7 @@ struct Row {
 const KINDS: &[Row] = &[
     row::<abort::AbortReport<'static>>("AbortReport"),
     row::<get::AddonList>("AddonList"),
+    row::<abort::class::ClassAbortReport<'static>>("ClassAbortReport"),
     row::<plan::topology::ClassReport>("ClassPlanReport"),
     row::<ClassStatusReport>("ClassStatusReport"),
     row::<upgrade::class::ClassUpgradeReport<'static>>("ClassUpgradeReport"),

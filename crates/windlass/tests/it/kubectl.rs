@@ -93,6 +93,7 @@ topics![
     nodes,
     packages["--speed", "600"],
     packages_first["--speed", "600"],
+    packages_first_abort["--speed", "600"],
     packages_first_hooks["--speed", "600", "--hold", "hooks"],
     packages_first_pause["--speed", "600"],
     patch,

@@ -138,6 +138,15 @@ fn what_nearly_fits_is_named_with_what_keeps_it_from_fitting() {
              v1.24.10+vmware.1-tkg.2 is incompatible; {KNOWN}"
         ),
     );
+    check(
+        "v1.24.10+vmware.1-tkg.2",
+        "",
+        &[],
+        &format!(
+            "no release fits; the control plane: no release that begins with v1.24.10+vmware.1-tkg.2 can be used: \
+             v1.24.10+vmware.1-tkg.2 is incompatible; {KNOWN}"
+        ),
+    );
     check("v1.25", "", &[], &format!("no release fits; the control plane: no release begins with v1.25; {KNOWN}"));
     check(
         "v1.24",

@@ -333,7 +333,8 @@ fn a_core_package_that_fails_holds_the_machines_and_in_the_end_says_how_they_cou
         "the package vsphere-csi has failed: kapp: Error: no image, and that for more than 30 min; repair what it says; \
          PackageInstall tkg-system/wl-vsphere-csi is tried again by itself; to let the machines go on without it: \
          kubectl -n dev patch cluster wl --type=merge -p \
-         '{\"metadata\":{\"annotations\":{\"tkg.tanzu.vmware.com/paused\":null}},\"spec\":{\"paused\":false}}'"
+         '{\"metadata\":{\"annotations\":{\"tkg.tanzu.vmware.com/paused\":null}},\"spec\":{\"paused\":false}}'; to give the upgrade up while \
+         no machine is new: windlass abort wl -n dev"
     );
     place.settle();
     let well = place.told();

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use windlass_api::kind::cluster_api::{Machine, MachineDeployment};
 use windlass_api::kind::control_plane::KubeadmControlPlane;
 use windlass_api::kind::packaging::PackageInstall;
+use windlass_api::kind::release::BootstrapPackages;
 use windlass_api::kind::{Condition, condition};
 use windlass_sim::world::World;
 
@@ -42,9 +43,16 @@ where
         let stream = api.watch(&WatchParams::default(), &version).await;
         let mut stream = stream.into_iter().map(StreamExt::boxed).next();
         while let Some(Ok(event)) = next(&mut stream).await {
-            if let WatchEvent::Added(object) | WatchEvent::Modified(object) = event {
-                version = object.resource_version().unwrap();
-                of(object).await;
+            match event {
+                WatchEvent::Added(object) | WatchEvent::Modified(object) => {
+                    version = object.resource_version().unwrap();
+                    of(object).await;
+                }
+                WatchEvent::Deleted(object) => version = object.resource_version().unwrap(),
+                WatchEvent::Bookmark(bookmark) => version = bookmark.metadata.resource_version,
+                // What came last is too long ago to go on from: all that is there comes again. A witness that looked for it for ever
+                // saw nothing any more.
+                WatchEvent::Error(_) => "0".clone_into(&mut version),
             }
         }
         seconds(1).await;
@@ -66,14 +74,20 @@ async fn machines(world: &World, seen: &Complaints) {
             return;
         }
         let Some(bootstrap) = bootstrap(world).await else { return };
-        let asked = found(world).await.labels().get("run.tanzu.vmware.com/tkr").cloned();
+        let cluster = found(world).await;
+        let asked = cluster.labels().get("run.tanzu.vmware.com/tkr").cloned();
+        // That of a management cluster is its own, and nobody installs it from outside.
+        let kapp_of = |packages: &BootstrapPackages| {
+            let is_management = cluster.labels().contains_key("cluster-role.tkg.tanzu.vmware.com/management");
+            packages.kapp.clone().filter(|_| !is_management)
+        };
         let chosen = bootstrap.status.and_then(|status| status.resolved_tkr);
         if chosen != asked {
             let text = format!("the first machine of {version} is there, and packages are those of {chosen:?}");
             seen.lock().unwrap().push(text);
         }
         let packages = &bootstrap.spec.packages;
-        for core in [&packages.kapp, &packages.cni, &packages.cpi, &packages.csi].into_iter().flatten() {
+        for core in [&kapp_of(packages), &packages.cni, &packages.cpi, &packages.csi].into_iter().flatten() {
             let (short, wanted) = (core.ref_name.split('.').next().unwrap(), version_of(&core.ref_name));
             let is = package(world, short).await;
             if is != format!("{wanted} ReconcileSucceeded") {
