@@ -104,7 +104,7 @@ impl Checker<'_> {
         let scope = || Scope::new([("self", of_self.clone()), ("oldSelf", old.clone())]);
         match compiled(text, scope(), &Type::Bool) {
             Err(Trouble::Compile(why)) => refuse("rule", format!("compilation failed: {why}")),
-            Err(Trouble::Type) => refuse("rule", "cel expression must evaluate to a bool".to_owned()),
+            Err(Trouble::Type(_)) => refuse("rule", "cel expression must evaluate to a bool".to_owned()),
             Ok(program) => {
                 if let Some(lost) = lost.filter(|_| program.references().has_variable("oldSelf")) {
                     let detail =
@@ -129,7 +129,7 @@ impl Checker<'_> {
         };
         match compiled(expression, scope(), &Type::String) {
             Err(Trouble::Compile(why)) => refuse(format!("messageExpression compilation failed: {why}")),
-            Err(Trouble::Type) => refuse("messageExpression must evaluate to a string".to_owned()),
+            Err(Trouble::Type(_)) => refuse("messageExpression must evaluate to a string".to_owned()),
             Ok(_) => {}
         }
     }
@@ -139,11 +139,12 @@ impl Checker<'_> {
 pub(super) enum Trouble {
     /// It cannot be read, or makes no sense.
     Compile(String),
-    /// It makes something else than is wanted.
-    Type,
+    /// It makes something else than is wanted: this.
+    Type(String),
 }
 
-/// The parser calls itself for each bracket: a few hundred would exhaust the stack, and end the process.
+/// The parser calls itself for each bracket, and for each condition in a chain of `? :`: a few hundred would exhaust the stack,
+/// and end the process.
 const DEPTH_MAX: usize = 50;
 
 /// An expression that makes sense, and makes what is wanted.
@@ -153,7 +154,7 @@ pub(super) fn compiled(text: &str, scope: Scope<'_>, wanted: &Type<'_>) -> Resul
     if !troubles.is_empty() {
         return Err(Trouble::Compile(troubles.join("\n")));
     }
-    if made.is(wanted) { Ok(program) } else { Err(Trouble::Type) }
+    if made.is(wanted) { Ok(program) } else { Err(Trouble::Type(made.to_string())) }
 }
 
 /// An expression that can be read: the one way to the parser.
@@ -164,16 +165,24 @@ pub(super) fn parsed(text: &str) -> Result<Program, Trouble> {
     Program::compile(text).map_err(|errors| Trouble::Compile(unread(text, &errors)))
 }
 
-/// How deep brackets are nested, those in strings included.
+/// How deep brackets and conditions are nested, those in strings included. What follows a condition is within it until the
+/// bracket ends that it stands in.
 fn depth(text: &str) -> usize {
-    let mut open = 0_usize;
+    let (mut open, mut depth) = (vec![0_usize], 0);
     let depths = text.bytes().map(|byte| {
         match byte {
-            b'(' | b'[' | b'{' => open += 1,
-            b')' | b']' | b'}' => open = open.saturating_sub(1),
+            b'(' | b'[' | b'{' => {
+                open.push(0);
+                depth += 1;
+            }
+            b')' | b']' | b'}' if open.len() > 1 => depth -= 1 + open.pop().unwrap_or_default(),
+            b'?' => {
+                depth += 1;
+                open.last_mut().into_iter().for_each(|conditions| *conditions += 1);
+            }
             _ => {}
         }
-        open
+        depth
     });
     depths.max().unwrap_or_default()
 }
