@@ -4,15 +4,16 @@
 //! rule gets the benefit of the doubt, and what is wrong shows when it is asked.
 
 mod infer;
-mod place;
+pub(super) mod place;
 mod types;
 
-use kube_cel::cel::{ParseErrors, Program};
+use kube_cel::cel::Program;
 use serde_json::Value;
 
 use self::infer::Scope;
 use self::types::Type;
 use super::cost::{self, Widths};
+use super::parse::parsed;
 use crate::field::FieldError;
 use crate::kind::builtins;
 use crate::path::Path;
@@ -143,10 +144,6 @@ pub(super) enum Trouble {
     Type(String),
 }
 
-/// The parser calls itself for each bracket, and for each condition in a chain of `? :`: a few hundred would exhaust the stack,
-/// and end the process.
-const DEPTH_MAX: usize = 50;
-
 /// An expression that makes sense, and makes what is wanted.
 pub(super) fn compiled(text: &str, scope: Scope<'_>, wanted: &Type<'_>) -> Result<Program, Trouble> {
     let program = parsed(text)?;
@@ -155,44 +152,6 @@ pub(super) fn compiled(text: &str, scope: Scope<'_>, wanted: &Type<'_>) -> Resul
         return Err(Trouble::Compile(troubles.join("\n")));
     }
     if made.is(wanted) { Ok(program) } else { Err(Trouble::Type(made.to_string())) }
-}
-
-/// An expression that can be read: the one way to the parser.
-pub(super) fn parsed(text: &str) -> Result<Program, Trouble> {
-    if depth(text) > DEPTH_MAX {
-        return Err(Trouble::Compile(format!("expression recursion limit exceeded: {DEPTH_MAX}")));
-    }
-    Program::compile(text).map_err(|errors| Trouble::Compile(unread(text, &errors)))
-}
-
-/// How deep brackets and conditions are nested, those in strings included. What follows a condition is within it until the
-/// bracket ends that it stands in.
-fn depth(text: &str) -> usize {
-    let (mut open, mut depth) = (vec![0_usize], 0);
-    let depths = text.bytes().map(|byte| {
-        match byte {
-            b'(' | b'[' | b'{' => {
-                open.push(0);
-                depth += 1;
-            }
-            b')' | b']' | b'}' if open.len() > 1 => depth -= 1 + open.pop().unwrap_or_default(),
-            b'?' => {
-                depth += 1;
-                open.last_mut().into_iter().for_each(|conditions| *conditions += 1);
-            }
-            _ => {}
-        }
-        depth
-    });
-    depths.max().unwrap_or_default()
-}
-
-fn unread(text: &str, errors: &ParseErrors) -> String {
-    let all = errors.errors.iter().map(|error| {
-        let (line, column) = (usize::try_from(error.pos.0).unwrap_or(1), usize::try_from(error.pos.1).unwrap_or(1));
-        place::pointed(text, line, column, &error.msg)
-    });
-    all.collect::<Vec<_>>().join("\n")
 }
 
 fn too_costly(what: &str, bound: u64, budget: u64) -> String {

@@ -6,7 +6,7 @@ use kube_cel::cel::{Context, Program, Value as Cel};
 use serde_json::{Value, json};
 
 use super::check::{self, Trouble};
-use super::{functions, value, words};
+use super::{functions, parse, value, words};
 use crate::admission::{Attributes, Conditions};
 use crate::field::{FieldError, quote};
 use crate::path::Path;
@@ -29,7 +29,7 @@ pub(crate) fn of(hook: &Value) -> Option<Arc<dyn Conditions>> {
     let conditions = hook.list("matchConditions");
     let compiled = conditions.iter().map(|condition| {
         let (name, expression) = (condition.text("name").to_owned(), condition.text("expression").to_owned());
-        let program = check::parsed(&expression).ok();
+        let program = parse::parsed(&expression).ok();
         Condition { name, expression, program }
     });
     (!conditions.is_empty()).then(|| Arc::new(Compiled(compiled.collect())) as Arc<dyn Conditions>)
