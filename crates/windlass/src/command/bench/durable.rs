@@ -38,7 +38,8 @@ async fn of(
     scale: Scale,
     next: &mut usize,
 ) -> Result<Vec<Figure>, Error> {
-    let figure = |number, measure: &str, unit| Figure::new(number, format!("{measure}, {clients} clients"), unit);
+    let who = if clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") };
+    let figure = |number, measure: &str, unit| Figure::new(number, format!("{measure}, {who}"), unit);
     let mut cpu = figure(Some("Q1"), "CPU of the server per create", Unit::Seconds);
     let mut rate = figure(Some("Q2"), "creates", Unit::PerSecond);
     if CLIENTS.last().is_some_and(|(most, _)| *most == clients) {

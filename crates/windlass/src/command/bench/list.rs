@@ -71,7 +71,7 @@ fn way(side: &Side) -> Result<&Https, Error> {
 
 async fn in_the_process(scale: Scale, objects: usize) -> Result<Figure, Error> {
     let mut server = embedded::filled(objects).await?;
-    let mut figure = Figure::new(None, "list in the process", Unit::Seconds);
+    let mut figure = Figure::new(None, "list in the process", Unit::Seconds).alone();
     for counts in scale.rounds() {
         let before = thread_cpu()?;
         let list = server.call(request(Method::GET, Crate::PATH, "application/json", Bytes::new())?).await?;

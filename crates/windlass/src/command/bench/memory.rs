@@ -49,7 +49,7 @@ async fn in_the_process(object: &str, count: usize, make: fn(usize) -> Crate) ->
     let entries = server.store().list("crates.bench.example.com", everything, |_| true).entries;
     let stored = entries.iter().map(|entry| entry.json.len()).sum::<usize>() / count;
     let measure = format!("in the process, {object} ({stored} B stored)");
-    Ok((server, Figure::new(Some("Q6"), measure, Unit::Bytes).all(Server::Windlass, [each])))
+    Ok((server, Figure::new(Some("Q6"), measure, Unit::Bytes).alone().all(Server::Windlass, [each])))
 }
 
 async fn compared(count: usize) -> Result<Figure, Error> {

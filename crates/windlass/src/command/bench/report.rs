@@ -80,6 +80,9 @@ pub struct Figure {
     servers: BTreeMap<Server, Taken>,
     /// Servers that it was to be compared with, and that are not here.
     not_compared: Vec<Server>,
+    /// Nobody else could be measured so.
+    #[serde(skip)]
+    is_alone: bool,
 }
 
 /// What was measured on one server.
@@ -100,12 +103,18 @@ impl Figure {
     /// A measure that was not taken yet.
     pub fn new(number: Option<&'static str>, measure: impl Into<String>, unit: Unit) -> Self {
         let (measure, servers) = (measure.into(), BTreeMap::new());
-        Self { number, measure, unit, aims: Vec::new(), servers, not_compared: Vec::new() }
+        Self { number, measure, unit, aims: Vec::new(), servers, not_compared: Vec::new(), is_alone: false }
     }
 
     /// What it should be.
     pub fn aim(mut self, aim: Aim) -> Self {
         self.aims.push(aim);
+        self
+    }
+
+    /// It is about what only ours does: to be used without a process of its own.
+    pub fn alone(mut self) -> Self {
+        self.is_alone = true;
         self
     }
 
@@ -136,7 +145,8 @@ impl Figure {
             let ratio = if better { ours / taken.median } else { taken.median / ours };
             taken.ours_is_better = (*server != Server::Windlass && ratio.is_finite()).then_some(ratio);
         }
-        self.not_compared = compared.iter().filter(|server| !self.servers.contains_key(server)).copied().collect();
+        let missing = compared.iter().filter(|server| !self.is_alone && !self.servers.contains_key(server));
+        self.not_compared = missing.copied().collect();
     }
 
     fn rows(&self) -> Vec<Vec<String>> {

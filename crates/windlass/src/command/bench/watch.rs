@@ -134,7 +134,7 @@ async fn listen(mut watching: Watching, heard: Rc<Heard>) {
 
 async fn in_the_process(scale: Scale, watchers: usize, writes: usize) -> Result<Figure, Error> {
     let measure = format!("events delivered to {watchers} watchers in the process");
-    let mut figure = Figure::new(None, measure, Unit::PerCpuSecond);
+    let mut figure = Figure::new(None, measure, Unit::PerCpuSecond).alone();
     for counts in scale.rounds() {
         let rate = fan_out(watchers, writes).await?;
         if counts {
