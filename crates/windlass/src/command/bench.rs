@@ -13,6 +13,7 @@ mod objects;
 mod operations;
 mod recovery;
 pub mod report;
+mod serve;
 mod side;
 mod start;
 mod up;
@@ -30,6 +31,8 @@ use report::{Report, Section};
 #[derive(clap::Subcommand)]
 pub enum Bench {
     Apiserver(Apiserver),
+    #[command(hide = true)]
+    Serve(serve::Serve),
 }
 
 impl Bench {
@@ -37,6 +40,12 @@ impl Bench {
     pub fn run(self) -> Result<Exit, Failure> {
         match self {
             Self::Apiserver(apiserver) => apiserver.run(),
+            Self::Serve(serve) => {
+                let runtime =
+                    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Runtime)?;
+                runtime.block_on(serve.run()).map_err(Error::Serve)?;
+                Ok(Exit::Done)
+            }
         }
     }
 }
@@ -155,6 +164,8 @@ impl Chosen {
 enum Error {
     #[error("cannot start the runtime")]
     Runtime(#[source] io::Error),
+    #[error("cannot serve")]
+    Serve(#[source] Cause),
     #[error("cannot measure the section {name}")]
     Section {
         name: String,
@@ -170,6 +181,7 @@ impl Explained for Error {
 
     fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::Serve(_) => "windlass bench apiserver, which starts it as it is meant to be".to_owned(),
             Self::Runtime(_) => "the same again, when this machine has processes and open files to spare".to_owned(),
             Self::Section { name, .. } => format!(
                 "windlass bench apiserver {name}; without KUBEBUILDER_ASSETS, if it is about the programs in there"

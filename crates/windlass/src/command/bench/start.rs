@@ -50,7 +50,7 @@ pub async fn measure(scale: Scale) -> Result<Section, Error> {
     let figures = vec![starts.first_answer, starts.established, starts.resident];
     Ok(Section::new("Start and memory of an empty server", figures, &[Server::KubeApiserver]).note(
         "From the start of the process, with nothing written before; over HTTPS on loopback, the client's handshake \
-         included. Ours is windlass up with everything in memory, the others write to a temporary folder.",
+         included. Ours keeps everything in memory, the others write to a temporary folder. Ours is the server alone: windlass up has a World in it, too.",
     ))
 }
 

@@ -1,4 +1,4 @@
-//! `windlass up` as its users have it, in a process of its own.
+//! Our server, alone in a process of its own.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -64,7 +64,7 @@ impl Up {
 
 async fn start(state: &Path, keeps: Keeps) -> Result<(Child, Https), Error> {
     let mut command = Command::new(std::env::current_exe()?);
-    command.arg("up").env("XDG_STATE_HOME", state);
+    command.args(["bench", "serve", "--state"]).arg(state);
     if keeps == Keeps::OnDisk {
         command.arg("--data-dir").arg(state.join("data"));
     }
@@ -72,8 +72,7 @@ async fn start(state: &Path, keeps: Keeps) -> Result<(Child, Https), Error> {
     let stdout = child.stdout.take().ok_or("its output is piped")?;
     let mut line = String::new();
     BufReader::new(stdout).read_line(&mut line)?;
-    let path = line.trim_end().strip_prefix("export KUBECONFIG=").ok_or("windlass up did not start")?;
-    let connected = connect(Path::new(path)).await;
+    let connected = connect(Path::new(line.trim_end())).await;
     if connected.is_err() {
         // Whoever cannot be reached is not left behind.
         drop(child.kill());
