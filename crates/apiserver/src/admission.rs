@@ -132,6 +132,16 @@ pub struct Attributes<'a> {
     pub query: &'a str,
 }
 
+impl Attributes<'_> {
+    /// The group, version and kind of what is shown of an object of that kind: some subresources are objects of their own.
+    pub(crate) fn shown_as<'k>(&self, kind: &'k Kind) -> [&'k str; 3] {
+        match self.subresource {
+            "scale" => ["autoscaling", "v1", "Scale"],
+            _ => [&kind.group, &kind.version, &kind.kind],
+        }
+    }
+}
+
 /// What admission needs of the server around it.
 pub(crate) trait Around: Sync {
     /// Gives an object that a webhook patched its shape again: defaults, and no fields that its kind does not have.
@@ -252,7 +262,9 @@ impl Admission {
         };
         patch.apply(&mut changed).map_err(|why| ApiError::internal(&why.message))?;
         let kind = view.attributes.kind;
-        if let Some(version) = &concerned.version {
+        if view.attributes.subresource == "scale" {
+            // Whoever wrote it reads of it what it knows: a number.
+        } else if let Some(version) = &concerned.version {
             view.around.reshape(version, &mut changed)?;
             changed = view.around.convert(changed, kind).await?;
         } else {

@@ -2,11 +2,12 @@
 //! webhooks.
 //!
 //! [`rule`] compiles the rules of one place in a schema, once, when the schema is compiled; [`walk`] holds an object against
-//! them; [`check`] says what is wrong with a rule before its definition is accepted; [`cost`] bounds what one may take.
+//! them; [`check`] says what is wrong with a rule before its definition is accepted; [`parse`] bounds how deep one may be, [`cost`] what it may take.
 
 mod check;
 pub(crate) mod condition;
 mod cost;
+mod parse;
 mod rule;
 mod value;
 mod walk;

@@ -1,7 +1,7 @@
 //! Parts of objects, and things that can be done with them: `scale`, `eviction`, and whatever other crates add.
 
 mod eviction;
-mod scale;
+pub(crate) mod scale;
 
 use std::sync::Arc;
 

@@ -2,6 +2,7 @@
 
 mod abort;
 mod approve;
+mod bench;
 mod completion;
 mod control_plane;
 mod controller;
@@ -70,6 +71,8 @@ pub enum Command {
     Secrets(secrets::Secrets),
     #[command(subcommand)]
     Snapshot(snapshot::Snapshot),
+    #[command(subcommand)]
+    Bench(bench::Bench),
     Schema(schema::Schema),
     Completion(completion::Completion),
     Install(install::Install),
@@ -108,6 +111,7 @@ impl Command {
             Self::Release(release) => block_on(release.run()),
             Self::Secrets(secrets) => block_on(secrets.run()),
             Self::Snapshot(snapshot) => snapshot.run(),
+            Self::Bench(bench) => bench.run(),
             Self::Schema(schema) => schema.run(),
             Self::Completion(completion) => completion.run(),
             Self::Install(install) => block_on(install.run()),

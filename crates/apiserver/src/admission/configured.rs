@@ -99,12 +99,29 @@ impl Handler for Remote {
         let errand = Errand { endpoint: &self.endpoint, body, timeout: self.timeout, store: &self.store };
         Box::pin(async move {
             let answer = self.carrier.carry(errand).await?;
-            serde_json::from_slice(&answer).map_err(|_| unreadable(&answer))
+            read(&answer)
         })
     }
 }
 
-/// An answer that is no JSON, in the words of a real server.
+/// An answer that is JSON, or YAML, which a real server reads as well.
+fn read(answer: &[u8]) -> Result<Value, String> {
+    let text = || std::str::from_utf8(answer).ok();
+    let read = serde_json::from_slice(answer).ok().or_else(|| serde_saphyr::from_str::<Value>(text()?).ok());
+    let is = match read {
+        Some(review @ Value::Object(_)) => return Ok(review),
+        Some(Value::String(_)) => "string",
+        Some(Value::Number(_)) => "number",
+        Some(Value::Bool(_)) => "bool",
+        Some(Value::Array(_)) => "array",
+        Some(Value::Null) | None => return Err(unreadable(answer)),
+    };
+    let into = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
+    let why = format!("json: cannot unmarshal {is} into Go value of type {into}");
+    Err(format!("couldn't get version/kind; json parse error: {why}"))
+}
+
+/// An answer that is neither, in the words of a real server.
 fn unreadable(answer: &[u8]) -> String {
     let text = String::from_utf8_lossy(answer);
     let first = text.trim_start().chars().next().map_or_else(

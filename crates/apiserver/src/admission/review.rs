@@ -12,6 +12,8 @@ use crate::status::{ApiError, Cause};
 
 const API_VERSION: &str = "admission.k8s.io/v1";
 const KIND: &str = "AdmissionReview";
+/// The versions of it that a real server can read.
+const KNOWN: [&str; 2] = [API_VERSION, "admission.k8s.io/v1beta1"];
 
 /// What a webhook may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,11 +53,15 @@ pub(super) fn request(uid: &str, attributes: &Attributes<'_>, shown: &Shown<'_>)
     let kind = attributes.kind;
     let user = attributes.user;
     let asked = shown.version.unwrap_or(kind);
+    let identify = |kind| {
+        let [group, version, kind] = attributes.shown_as(kind);
+        json!({"group": group, "version": version, "kind": kind})
+    };
     let mut request = json!({
         "uid": uid,
-        "kind": {"group": asked.group, "version": asked.version, "kind": asked.kind},
+        "kind": identify(asked),
         "resource": {"group": asked.group, "version": asked.version, "resource": asked.plural},
-        "requestKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "requestKind": identify(kind),
         "requestResource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
         "operation": attributes.operation.as_str(),
         "userInfo": {},
@@ -109,10 +115,21 @@ fn options(attributes: &Attributes<'_>) -> Value {
     options
 }
 
+/// An answer of another kind, in the words of a real server.
+fn unknown(version: &str, kind: &str) -> String {
+    let (version, kind) = (quote(version), quote(kind));
+    format!("no kind {kind} is registered for version {version} in scheme \"pkg/runtime/scheme.go:111\"")
+}
+
 impl Answer {
     /// Reads the answer to the question with this uid.
     pub(super) fn read(uid: &str, role: Role, mut review: Value) -> Result<Self, String> {
         let invalid = |why: String| Err(format!("received invalid webhook response: {why}"));
+        let (version, kind) = (review["apiVersion"].as_str(), review["kind"].as_str());
+        let (version, kind) = (version.unwrap_or_default(), kind.unwrap_or_default());
+        if kind != KIND || !KNOWN.contains(&version) {
+            return Err(format!("failed to call webhook: {}", unknown(version, kind)));
+        }
         let response = review.get_mut("response").map(Value::take).unwrap_or_default();
         if response.is_null() {
             return invalid("webhook response was absent".into());

@@ -115,19 +115,28 @@ async fn exchange(way: Way, body: Bytes) -> Result<Bytes, Unanswered> {
         let answer = sender.send_request(request).await.map_err(|_| broken("EOF".to_owned()))?;
         let status = answer.status();
         let is_text = is_text(answer.headers());
+        let media = answer.headers().get(header::CONTENT_TYPE).and_then(|media| media.to_str().ok());
+        let media = media.unwrap_or_default().to_owned();
         let bytes = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
-        Ok((status, is_text, bytes.map_err(|why| broken(why.to_string()))?.to_bytes()))
+        Ok((status, is_text, media, bytes.map_err(|why| broken(why.to_string()))?.to_bytes()))
     };
     // The connection does its work while the answer is waited for, and is dropped with it.
     let mut connection = std::pin::pin!(connection);
     let mut answering = std::pin::pin!(answering);
-    let (status, is_text, bytes) = tokio::select! {
+    let (status, is_text, media, bytes) = tokio::select! {
         biased;
         answered = &mut answering => answered?,
         _ = &mut connection => answering.await?,
     };
     let said: &[u8] = if is_text { &bytes } else { b"unknown" };
-    if status.is_success() { Ok(bytes) } else { Err(Unanswered::Refused(refused(status, said))) }
+    if !status.is_success() {
+        return Err(Unanswered::Refused(refused(status, said)));
+    }
+    if bytes.is_empty() {
+        let why = format!("0-length response with status code: {} and content type: {media}", status.as_u16());
+        return Err(Unanswered::Refused(why));
+    }
+    Ok(bytes)
 }
 
 /// Whether a refusal is in words that can be passed on.

@@ -4,15 +4,16 @@
 //! rule gets the benefit of the doubt, and what is wrong shows when it is asked.
 
 mod infer;
-mod place;
+pub(super) mod place;
 mod types;
 
-use kube_cel::cel::{ParseErrors, Program};
+use kube_cel::cel::Program;
 use serde_json::Value;
 
 use self::infer::Scope;
 use self::types::Type;
 use super::cost::{self, Widths};
+use super::parse::parsed;
 use crate::field::FieldError;
 use crate::kind::builtins;
 use crate::path::Path;
@@ -104,7 +105,7 @@ impl Checker<'_> {
         let scope = || Scope::new([("self", of_self.clone()), ("oldSelf", old.clone())]);
         match compiled(text, scope(), &Type::Bool) {
             Err(Trouble::Compile(why)) => refuse("rule", format!("compilation failed: {why}")),
-            Err(Trouble::Type) => refuse("rule", "cel expression must evaluate to a bool".to_owned()),
+            Err(Trouble::Type(_)) => refuse("rule", "cel expression must evaluate to a bool".to_owned()),
             Ok(program) => {
                 if let Some(lost) = lost.filter(|_| program.references().has_variable("oldSelf")) {
                     let detail =
@@ -129,7 +130,7 @@ impl Checker<'_> {
         };
         match compiled(expression, scope(), &Type::String) {
             Err(Trouble::Compile(why)) => refuse(format!("messageExpression compilation failed: {why}")),
-            Err(Trouble::Type) => refuse("messageExpression must evaluate to a string".to_owned()),
+            Err(Trouble::Type(_)) => refuse("messageExpression must evaluate to a string".to_owned()),
             Ok(_) => {}
         }
     }
@@ -139,12 +140,9 @@ impl Checker<'_> {
 pub(super) enum Trouble {
     /// It cannot be read, or makes no sense.
     Compile(String),
-    /// It makes something else than is wanted.
-    Type,
+    /// It makes something else than is wanted: this.
+    Type(String),
 }
-
-/// The parser calls itself for each bracket: a few hundred would exhaust the stack, and end the process.
-const DEPTH_MAX: usize = 50;
 
 /// An expression that makes sense, and makes what is wanted.
 pub(super) fn compiled(text: &str, scope: Scope<'_>, wanted: &Type<'_>) -> Result<Program, Trouble> {
@@ -153,37 +151,7 @@ pub(super) fn compiled(text: &str, scope: Scope<'_>, wanted: &Type<'_>) -> Resul
     if !troubles.is_empty() {
         return Err(Trouble::Compile(troubles.join("\n")));
     }
-    if made.is(wanted) { Ok(program) } else { Err(Trouble::Type) }
-}
-
-/// An expression that can be read: the one way to the parser.
-pub(super) fn parsed(text: &str) -> Result<Program, Trouble> {
-    if depth(text) > DEPTH_MAX {
-        return Err(Trouble::Compile(format!("expression recursion limit exceeded: {DEPTH_MAX}")));
-    }
-    Program::compile(text).map_err(|errors| Trouble::Compile(unread(text, &errors)))
-}
-
-/// How deep brackets are nested, those in strings included.
-fn depth(text: &str) -> usize {
-    let mut open = 0_usize;
-    let depths = text.bytes().map(|byte| {
-        match byte {
-            b'(' | b'[' | b'{' => open += 1,
-            b')' | b']' | b'}' => open = open.saturating_sub(1),
-            _ => {}
-        }
-        open
-    });
-    depths.max().unwrap_or_default()
-}
-
-fn unread(text: &str, errors: &ParseErrors) -> String {
-    let all = errors.errors.iter().map(|error| {
-        let (line, column) = (usize::try_from(error.pos.0).unwrap_or(1), usize::try_from(error.pos.1).unwrap_or(1));
-        place::pointed(text, line, column, &error.msg)
-    });
-    all.collect::<Vec<_>>().join("\n")
+    if made.is(wanted) { Ok(program) } else { Err(Trouble::Type(made.to_string())) }
 }
 
 fn too_costly(what: &str, bound: u64, budget: u64) -> String {

@@ -6,7 +6,7 @@ use kube_cel::cel::{Context, Program, Value as Cel};
 use serde_json::{Value, json};
 
 use super::check::{self, Trouble};
-use super::{functions, value, words};
+use super::{functions, parse, value, words};
 use crate::admission::{Attributes, Conditions};
 use crate::field::{FieldError, quote};
 use crate::path::Path;
@@ -16,14 +16,22 @@ use crate::value::Fields;
 const NAMES: [&str; 4] = ["object", "oldObject", "request", "authorizer"];
 
 /// Conditions that must all hold.
-struct Compiled(Vec<(String, Option<Program>)>);
+struct Compiled(Vec<Condition>);
+
+struct Condition {
+    name: String,
+    expression: String,
+    program: Option<Program>,
+}
 
 /// The conditions that a webhook has, if it has any.
 pub(crate) fn of(hook: &Value) -> Option<Arc<dyn Conditions>> {
     let conditions = hook.list("matchConditions");
-    let compiled = conditions
-        .iter()
-        .map(|condition| (condition.text("name").to_owned(), check::parsed(condition.text("expression")).ok()));
+    let compiled = conditions.iter().map(|condition| {
+        let (name, expression) = (condition.text("name").to_owned(), condition.text("expression").to_owned());
+        let program = parse::parsed(&expression).ok();
+        Condition { name, expression, program }
+    });
     (!conditions.is_empty()).then(|| Arc::new(Compiled(compiled.collect())) as Arc<dyn Conditions>)
 }
 
@@ -33,7 +41,7 @@ pub(crate) fn problem(expression: &str, place: &Path<'_>) -> Option<FieldError> 
     let why = match check::compiled(expression, scope, &check::boolean()) {
         Ok(_) => return None,
         Err(Trouble::Compile(why)) => format!("compilation failed: {why}"),
-        Err(Trouble::Type) => "must evaluate to bool".to_owned(),
+        Err(Trouble::Type(made)) => format!("must evaluate to bool but got {made}"),
     };
     Some(FieldError::invalid(place.field("expression"), expression, why))
 }
@@ -46,9 +54,11 @@ impl Conditions for Compiled {
         scope.add_variable_from_value("oldObject", seen(old));
         scope.add_variable_from_value("request", value::untyped(&request(attributes)));
         let mut errors = Vec::new();
-        for (name, program) in &self.0 {
+        for Condition { name, expression, program } in &self.0 {
             let made = match program {
-                Some(program) => program.execute(&scope).map_err(|error| words(&error)),
+                Some(program) => program
+                    .execute(&scope)
+                    .map_err(|error| format!("expression '{expression}' resulted in error: {}", words(&error))),
                 None => Err("compilation error".to_owned()),
             };
             match made {
@@ -66,11 +76,12 @@ impl Conditions for Compiled {
 /// What was asked, without the objects.
 fn request(attributes: &Attributes<'_>) -> Value {
     let (kind, user) = (attributes.kind, attributes.user);
+    let [group, version, shown] = attributes.shown_as(kind);
     json!({
-        "kind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "kind": {"group": group, "version": version, "kind": shown},
         "resource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
         "subResource": attributes.subresource,
-        "requestKind": {"group": kind.group, "version": kind.version, "kind": kind.kind},
+        "requestKind": {"group": group, "version": version, "kind": shown},
         "requestResource": {"group": kind.group, "version": kind.version, "resource": kind.plural},
         "requestSubResource": attributes.subresource,
         "name": attributes.name,

@@ -6,8 +6,8 @@ use kube_cel::cel::objects::OptionalValue;
 use kube_cel::cel::{Context, Program, Value as Cel};
 use serde_json::Value;
 
-use super::check;
 use super::cost::{self, Widths};
+use super::parse;
 use super::words;
 use crate::field::{FieldError, Problem};
 use crate::value::Fields;
@@ -103,7 +103,7 @@ enum Verdict {
 
 impl Rule {
     fn new(rule: &Value) -> Self {
-        let program = check::parsed(rule.text("rule")).ok();
+        let program = parse::parsed(rule.text("rule")).ok();
         let is_transition = program.as_ref().is_some_and(|program| program.references().has_variable("oldSelf"));
         let expression = rule.text("messageExpression");
         Self {
@@ -114,7 +114,7 @@ impl Rule {
             is_transition,
             is_old_optional: rule.flag("optionalOldSelf"),
             program,
-            message_program: Some(expression).filter(|text| !text.is_empty()).and_then(|text| check::parsed(text).ok()),
+            message_program: Some(expression).filter(|text| !text.is_empty()).and_then(|text| parse::parsed(text).ok()),
         }
     }
 

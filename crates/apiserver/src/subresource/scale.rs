@@ -125,7 +125,7 @@ impl Proposal for Scaled<'_> {
 }
 
 /// The scale of an object.
-fn show(kind: &Kind, paths: &Scale, object: &Value) -> Value {
+pub(crate) fn show(kind: &Kind, paths: &Scale, object: &Value) -> Value {
     let at = |path: &[String]| path.iter().fold(object, |value, field| &value[field.as_str()]).clone();
     let number = |value: Value| value.as_i64().unwrap_or_default();
     let metadata = &object["metadata"];
@@ -152,6 +152,13 @@ fn show(kind: &Kind, paths: &Scale, object: &Value) -> Value {
         shown["status"]["selector"] = selector.into();
     }
     shown
+}
+
+/// Gives an object as many replicas as its scale says.
+pub(crate) fn settle(paths: &Scale, scale: &Value, object: &mut Value) {
+    if let Some(replicas) = scale["spec"]["replicas"].as_i64() {
+        put(object, &paths.spec, replicas.into());
+    }
 }
 
 /// A scale as a table of one row.

@@ -11,7 +11,7 @@ use crate::apply;
 use crate::auth::User;
 use crate::builtin::validate;
 use crate::field::FieldError;
-use crate::kind::{Kind, Origin, builtins};
+use crate::kind::{Kind, Origin, Scale, builtins};
 use crate::meta::{self, NameRule};
 use crate::patch::strategic;
 use crate::query::FieldValidation;
@@ -19,6 +19,7 @@ use crate::schema;
 use crate::server::ApiServer;
 use crate::status::ApiError;
 use crate::store::{Entry, Expect, Key, Mismatch, Waits};
+use crate::subresource::scale;
 
 /// A body as it was sent, and what was odd about it.
 pub(crate) struct Decoded {
@@ -37,6 +38,13 @@ pub(crate) struct Intent<'a> {
     pub(crate) dry_run: bool,
     /// The query string, as sent.
     pub(crate) query: &'a str,
+}
+
+impl<'a> Intent<'a> {
+    /// Where the object has its scale, if that is what is written.
+    fn scale(&self) -> Option<&'a Scale> {
+        self.kind.scale.as_ref().filter(|_| self.subresource == "scale")
+    }
 }
 
 /// An object that was written, or would have been.
@@ -178,7 +186,16 @@ impl ApiServer {
         let namespace = namespace(intent, &name);
         let labels = self.namespace_labels(namespace);
         let attributes = attributes(intent, operation, namespace, &name, &labels);
-        self.admission().mutate(&attributes, object, old, self, warnings).await
+        let Some(scale) = intent.scale() else {
+            return self.admission().mutate(&attributes, object, old, self, warnings).await;
+        };
+        let Some(object) = object else { return Ok(()) };
+        // Of an object that is scaled only the scale is shown, and only the number of replicas is taken.
+        let mut shown = scale::show(intent.kind, scale, object);
+        let before = old.map(|old| scale::show(intent.kind, scale, old));
+        self.admission().mutate(&attributes, Some(&mut shown), before.as_ref(), self, warnings).await?;
+        scale::settle(scale, &shown, object);
+        Ok(())
     }
 
     /// Asks the validating webhooks.
@@ -197,6 +214,8 @@ impl ApiServer {
         let namespace = namespace(intent, name);
         let labels = self.namespace_labels(namespace);
         let attributes = attributes(intent, operation, namespace, name, &labels);
+        let scaled = intent.scale().map(|scale| [object, old].map(|it| Some(scale::show(intent.kind, scale, it?))));
+        let [object, old] = scaled.as_ref().map_or([object, old], |[object, old]| [object.as_ref(), old.as_ref()]);
         self.admission().validate(&attributes, object, old, self, warnings).await
     }
 
@@ -339,7 +358,7 @@ impl ApiServer {
 impl Around for ApiServer {
     fn reshape(&self, kind: &Kind, object: &mut Value) -> Result<(), ApiError> {
         let shaped = Self::shape(kind, object, FieldValidation::Ignore, Vec::new(), &mut Vec::new());
-        shaped.map_err(|unfit| ApiError::internal(&unfit.in_body(kind).message))
+        shaped.map_err(|unfit| ApiError::internal(&unfit.why()))
     }
 
     fn equivalents(&self, kind: &Kind) -> Vec<Arc<Kind>> {

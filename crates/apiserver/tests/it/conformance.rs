@@ -9,7 +9,6 @@ pub mod embedded;
 pub mod hooks;
 mod mask;
 mod path;
-pub mod real;
 pub mod run;
 pub mod script;
 mod show;
@@ -22,10 +21,10 @@ use futures::StreamExt as _;
 use similar::TextDiff;
 
 use differences::Difference;
-use real::RealServer;
 use run::Seen;
 use script::{Case, Expect, Mark, Script};
-use transport::Transport;
+use transport::{Transport, WithHooks};
+use windlass_reference::server::RealServer;
 
 /// A real server answers most of a case by waiting for etcd.
 const AT_ONCE: usize = 8;
@@ -160,7 +159,7 @@ fn our_server_answers_over_https_as_recorded() {
 
 #[test]
 fn a_real_server_answers_as_recorded() {
-    let Some(assets) = real::assets() else {
+    let Some(assets) = windlass_reference::assets() else {
         eprintln!("skipped: KUBEBUILDER_ASSETS names no folder with kube-apiserver and etcd");
         return;
     };
@@ -171,7 +170,7 @@ fn a_real_server_answers_as_recorded() {
     cases.sort_by_key(|(.., case)| case.is(Mark::Controllers));
     let (with, without): (Vec<_>, Vec<_>) = cases.iter().partition(|(.., case)| case.is(Mark::Controllers));
     let mut seen = runtime().block_on(on_a_real_server(&assets, &without, false));
-    if real::has_controllers(&assets) {
+    if windlass_reference::has_controllers(&assets) {
         seen.extend(runtime().block_on(on_a_real_server(&assets, &with, true)));
     } else {
         eprintln!("skipped: {} cases need kube-controller-manager in KUBEBUILDER_ASSETS", with.len());
@@ -195,7 +194,7 @@ async fn on_a_real_server(assets: &Path, cases: &[&Numbered<'_>], controllers: b
         return Vec::new();
     }
     let (_server, https) = RealServer::start(assets, controllers).await.unwrap_or_else(|why| panic!("{why}"));
-    all(cases, &https.with_hooks().await.unwrap()).await
+    all(cases, &WithHooks::listen(https).await.unwrap()).await
 }
 
 /// Runs cases on one server, several at a time; a slow one holds up nobody.

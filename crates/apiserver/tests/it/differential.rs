@@ -16,11 +16,11 @@ use regex::Regex;
 use similar::TextDiff;
 
 use crate::conformance::embedded::InProcess;
-use crate::conformance::real::{self, RealServer};
 use crate::conformance::run::{self, Runner, Seen};
 use crate::conformance::script::Script;
 use crate::conformance::transport::{Https, Transport};
 use generate::Generator;
+use windlass_reference::server::RealServer;
 
 const SEED: u64 = 1;
 const CASES: u64 = 40;
@@ -48,7 +48,7 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 
 #[test]
 fn our_server_answers_random_sequences_as_a_real_one() {
-    let Some(assets) = real::assets() else {
+    let Some(assets) = windlass_reference::assets() else {
         eprintln!("skipped: KUBEBUILDER_ASSETS names no folder with kube-apiserver and etcd");
         return;
     };

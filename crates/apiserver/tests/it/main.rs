@@ -3,6 +3,8 @@
 #[cfg(test)]
 mod admission;
 #[cfg(test)]
+mod carrier;
+#[cfg(test)]
 mod client;
 #[cfg(test)]
 mod concurrency;

@@ -197,15 +197,59 @@ fn spoiled_requests_are_answered() {
     }
 }
 
-#[tokio::test]
-async fn a_rule_of_many_brackets_is_refused() {
+/// Defines a kind with a rule; the code of the answer, and its message.
+async fn define(rule: &str) -> (u16, String) {
     let crd = json!({"metadata": {"name": format!("gadgets.{GROUP}")},
         "spec": {"group": GROUP, "scope": "Namespaced", "names": {"plural": "gadgets", "kind": "Gadget"},
             "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
-                "type": "object", "x-kubernetes-validations": [{"rule": "[".repeat(5_000)}]}}}]}});
+                "type": "object", "x-kubernetes-validations": [{"rule": rule}]}}}]}});
     let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-    let made = send(&server().await, Method::POST, path, &crd).await;
-    assert_eq!(made.code, 422, "{}", made.body);
+    let server = server().await;
+    let made = send(&server, Method::POST, path, &crd).await;
+    if made.code == 201 {
+        // What is accepted is evaluated, too.
+        let gadget = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "Gadget", "metadata": {"name": "a"}});
+        let path = format!("/apis/{GROUP}/v1/namespaces/default/gadgets");
+        let created = send(&server, Method::POST, &path, &gadget).await;
+        assert!(matches!(created.code, 201 | 422), "{}", created.body);
+    }
+    (made.code, made.body["message"].as_str().unwrap_or_default().to_owned())
+}
+
+#[tokio::test]
+async fn a_rule_that_nests_too_deeply_is_refused() {
+    let conditions = |count: usize| "false ? false : ".repeat(count) + "true";
+    let brackets = |count: usize| "(".repeat(count) + "true" + &")".repeat(count);
+    for rule in ["[".repeat(5_000), brackets(91), conditions(41), conditions(200), conditions(5_000)] {
+        let (code, message) = define(&rule).await;
+        assert_eq!(code, 422, "{message}");
+        assert!(message.contains("expression recursion limit exceeded: "), "{message}");
+    }
+    // Conditions in brackets that have ended are not within each other.
+    let apart = vec![format!("({})", conditions(20)); 5].join(" && ");
+    for rule in [brackets(90), conditions(35), apart] {
+        assert_eq!(define(&rule).await, (201, String::new()), "{rule}");
+    }
+}
+
+#[tokio::test]
+async fn a_rule_that_goes_on_and_on_is_answered() {
+    for (first, more, last) in [
+        ("1", " + 1", " > 0"),
+        ("true", " || true", ""),
+        ("true", " && true", ""),
+        ("'a'", " + 'a'", " == ''"),
+        ("self", ".metadata", " == self"),
+        ("self", "['a']", " == self"),
+        ("", "!", "true"),
+        ("", "- ", "1 == 1"),
+        ("[1]", ".map(x, x)", " == []"),
+    ] {
+        for count in [35, 45, 90, 20_000] {
+            let (code, message) = define(&[first, &more.repeat(count), last].concat()).await;
+            assert!(matches!(code, 201 | 422), "{count} times {more}: {code} {message}");
+        }
+    }
 }
 
 #[test]

@@ -9,8 +9,8 @@ use windlass_rehearse::snapshot::SnapshotDiff;
 use windlass_rehearse::sweep::Tried;
 
 use super::{
-    abort, approve, describe, diff, get, gitops, packages, plan, rehearse, release, retry, snapshot, sweep, update,
-    upgrade, verify, why,
+    abort, approve, bench, describe, diff, get, gitops, packages, plan, rehearse, release, retry, snapshot, sweep,
+    update, upgrade, verify, why,
 };
 use crate::course::ClassReport as ClassStatusReport;
 use crate::error::{Exit, Explained, Failure, Kind};
@@ -38,6 +38,7 @@ struct Row {
 const KINDS: &[Row] = &[
     row::<abort::AbortReport<'static>>("AbortReport"),
     row::<get::AddonList>("AddonList"),
+    row::<bench::report::Report>("BenchReport"),
     row::<abort::class::ClassAbortReport<'static>>("ClassAbortReport"),
     row::<plan::topology::ClassReport>("ClassPlanReport"),
     row::<ClassStatusReport>("ClassStatusReport"),

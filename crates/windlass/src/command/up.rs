@@ -189,7 +189,7 @@ fn open(
 
 /// The wall clock: where the embedded cluster's time begins, and what certificates are valid by.
 #[allow(clippy::disallowed_methods, reason = "the binary is where real time is injected")]
-fn wall_now() -> Timestamp {
+pub fn wall_now() -> Timestamp {
     Timestamp::now()
 }
 

@@ -90,6 +90,7 @@ topics![
     gitops_check["--speed", "600"],
     hops["--speed", "600"],
     label,
+    logs["--speed", "600"],
     nodes,
     packages["--speed", "600"],
     packages_first["--speed", "600"],

@@ -2,6 +2,8 @@
 
 // `cfg(test)` says nothing new to the compiler; it is how clippy knows that helpers of tests may unwrap.
 #[cfg(test)]
+mod bench;
+#[cfg(test)]
 mod cluster;
 #[cfg(test)]
 mod kept;

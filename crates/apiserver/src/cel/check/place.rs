@@ -1,7 +1,7 @@
 //! Where in an expression something is. The interpreter forgets it, so it is looked for in the text.
 
 /// A complaint with the line that it is about, as the reference implementation prints it.
-pub(super) fn pointed(text: &str, line: usize, column: usize, what: &str) -> String {
+pub(in crate::cel) fn pointed(text: &str, line: usize, column: usize, what: &str) -> String {
     let shown = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
     format!("ERROR: <input>:{line}:{column}: {what}\n | {shown}\n | {}^", ".".repeat(column.saturating_sub(1)))
 }

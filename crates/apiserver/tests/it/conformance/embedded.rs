@@ -17,7 +17,7 @@ use windlass_apiserver::listen::{Limits, Listener, serve};
 use windlass_apiserver::{ApiServer, Options};
 
 use super::hooks::Hooks;
-use super::transport::{Answer, Error, Https, Transport};
+use super::transport::{Answer, Error, Https, Transport, WithHooks};
 
 /// With the controllers that a cluster has, or a bare server.
 fn server(controllers: bool, carrier: Arc<dyn Carrier>) -> ApiServer {
@@ -50,7 +50,7 @@ impl Transport for InProcess {
 }
 
 /// The way to a new server through its listener. It ends with the runtime.
-pub async fn over_https(controllers: bool) -> Result<Https, Error> {
+pub async fn over_https(controllers: bool) -> Result<WithHooks, Error> {
     let server = server(controllers, Arc::new(windlass_apiserver::carrier::https::Https::new(Handle::current())));
     let authority = Authority::new(server.now())?;
     let token = Token::generate()?;
@@ -59,5 +59,5 @@ pub async fn over_https(controllers: bool) -> Result<Https, Error> {
     let port = listener.address().port();
     let root = CertificateDer::from_pem_slice(authority.certificate_pem().as_bytes())?;
     tokio::spawn(serve(server, listener, std::future::pending()));
-    Https::connect(port, vec![root], token.secret()).await?.with_hooks().await
+    WithHooks::listen(Https::connect(port, vec![root], token.secret()).await?).await
 }

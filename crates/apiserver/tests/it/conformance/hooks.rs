@@ -39,7 +39,6 @@ struct Told {
 
 impl Hooks {
     /// Listens on a port of this machine.
-    #[allow(dead_code, reason = "the benchmark, which shares this file, has no webhooks")]
     pub async fn listen() -> Result<Self, Error> {
         let CertifiedKey { cert, signing_key } =
             generate_simple_self_signed(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;

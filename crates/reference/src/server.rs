@@ -1,82 +1,59 @@
-//! The reference: a real `kube-apiserver` on a real `etcd`, and real controllers when asked for, on loopback ports and in a folder of their own, for the length of a test.
+//! A `kube-apiserver` on an `etcd`, and real controllers when asked for.
 
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::path::Path;
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
-use hyper_util::rt::TokioIo;
+use http_body_util::Full;
 use rcgen::{CertifiedKey, KeyPair, generate_simple_self_signed};
 use tempfile::TempDir;
-use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 
-use super::transport::{Error, Https, Transport as _};
+use crate::Error;
+use crate::etcd::Etcd;
+use crate::https::Https;
+use crate::process::{Process, free_port};
 
 const TOKEN: &str = "conformance";
 /// A start takes a few seconds on two quiet cores.
 const START: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(20);
-/// The history begins here: version 1 has expired, as it has on every server that has run for a while.
-const HISTORY_START: u32 = 100;
 
 /// The program with the garbage collector and the namespace controller.
-const CONTROLLERS: &str = "kube-controller-manager";
-
-/// The folder with the programs, when there is one.
-pub fn assets() -> Option<PathBuf> {
-    std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from)
-}
-
-/// Whether the folder also has the controllers.
-pub fn has_controllers(assets: &Path) -> bool {
-    assets.join(CONTROLLERS).exists()
-}
+pub(crate) const CONTROLLERS: &str = "kube-controller-manager";
 
 /// The processes. They end with this value.
 pub struct RealServer {
+    // End before their folders go, the last one first.
     processes: Vec<Process>,
+    etcd: Etcd,
     folder: TempDir,
     port: u16,
-    etcd_port: u16,
     certificate: CertificateDer<'static>,
 }
 
-struct Process(Child);
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        // Nothing they hold is worth keeping: no orderly end.
-        if self.0.kill().is_ok() {
-            drop(self.0.wait());
-        }
-    }
-}
-
 impl RealServer {
-    /// Starts them, and waits until they answer.
+    /// Starts them, and waits until they answer. The history does not begin at its beginning: version 1 has expired, as it has
+    /// on every server that has run for a while.
     pub async fn start(assets: &Path, with_controllers: bool) -> Result<(Self, Https), Error> {
-        let mut server = Self::etcd(assets).await?;
-        let aged = tokio::time::timeout(START, server.age()).await;
+        let mut server = Self::etcd(assets)?;
+        let aged = tokio::time::timeout(START, server.etcd.age()).await;
         aged.map_err(|_| server.why("etcd did not answer in time"))??;
         let https = server.serve(assets).await?;
         if with_controllers {
-            server.spawn(assets, CONTROLLERS, &server.controllers_flags()?)?;
+            let flags = server.controllers_flags()?;
+            server.spawn(assets, CONTROLLERS, &flags)?;
         }
         Ok((server, https))
     }
 
     /// Starts a server alone, and one whose history begins at the beginning.
-    #[allow(dead_code, reason = "for the benchmark, which shares this file")]
     pub async fn start_new(assets: &Path) -> Result<(Self, Https), Error> {
-        let mut server = Self::etcd(assets).await?;
+        let mut server = Self::etcd(assets)?;
         let https = server.serve(assets).await?;
         Ok((server, https))
     }
 
-    async fn etcd(assets: &Path) -> Result<Self, Error> {
+    fn etcd(assets: &Path) -> Result<Self, Error> {
         let folder = tempfile::tempdir()?;
         let CertifiedKey { cert, signing_key } = generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
         let accounts = KeyPair::generate()?;
@@ -89,37 +66,24 @@ impl RealServer {
         ] {
             std::fs::write(folder.path().join(name), text)?;
         }
-        let (port, etcd_port) = (free_port().await?, free_port().await?);
-        let certificate = cert.der().clone();
-        let mut server = Self { processes: Vec::new(), folder, port, etcd_port, certificate };
-        server.spawn(assets, "etcd", &server.etcd_flags(free_port().await?))?;
-        Ok(server)
+        let etcd = Etcd::start(&assets.join("etcd"))?;
+        Ok(Self { processes: Vec::new(), etcd, folder, port: free_port()?, certificate: cert.der().clone() })
     }
 
     async fn serve(&mut self, assets: &Path) -> Result<Https, Error> {
-        self.spawn(assets, "kube-apiserver", &self.apiserver_flags())?;
+        let flags = self.apiserver_flags();
+        self.spawn(assets, "kube-apiserver", &flags)?;
         tokio::time::timeout(START, self.ready()).await.map_err(|_| self.why("not ready in time"))?
     }
 
     /// The ids of the processes.
-    #[allow(dead_code, reason = "for the benchmark, which shares this file")]
     pub fn pids(&self) -> Vec<u32> {
-        self.processes.iter().map(|process| process.0.id()).collect()
-    }
-
-    fn etcd_flags(&self, peer_port: u16) -> Vec<String> {
-        let url = format!("http://127.0.0.1:{}", self.etcd_port);
-        vec![
-            "--data-dir=data".to_owned(),
-            format!("--listen-client-urls={url}"),
-            format!("--advertise-client-urls={url}"),
-            format!("--listen-peer-urls=http://127.0.0.1:{peer_port}"),
-        ]
+        self.etcd.pid().into_iter().chain(self.processes.iter().map(Process::id)).collect()
     }
 
     fn apiserver_flags(&self) -> Vec<String> {
-        let mut flags =
-            vec![format!("--etcd-servers=http://127.0.0.1:{}", self.etcd_port), format!("--secure-port={}", self.port)];
+        let etcd = format!("--etcd-servers=http://127.0.0.1:{}", self.etcd.port());
+        let mut flags = vec![etcd, format!("--secure-port={}", self.port)];
         let fixed = [
             "--bind-address=127.0.0.1",
             "--cert-dir=.",
@@ -159,25 +123,19 @@ impl RealServer {
     }
 
     fn spawn(&mut self, assets: &Path, program: &str, flags: &[String]) -> Result<(), Error> {
-        let log = File::create(self.folder.path().join(format!("{program}.log")))?;
-        let child = Command::new(assets.join(program))
-            .args(flags)
-            .current_dir(self.folder.path())
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .map_err(|why| format!("{program} in KUBEBUILDER_ASSETS: {why}"))?;
-        self.processes.push(Process(child));
+        let process = Process::start(&assets.join(program), flags, self.folder.path());
+        self.processes.push(process.map_err(|why| format!("in KUBEBUILDER_ASSETS: {why}"))?);
         Ok(())
     }
 
     async fn ready(&mut self) -> Result<Https, Error> {
         loop {
+            let mut has_ended = self.etcd.has_ended()?;
             for process in &mut self.processes {
-                if process.0.try_wait()?.is_some() {
-                    return Err(self.why("a process has ended"));
-                }
+                has_ended |= process.has_ended()?;
+            }
+            if has_ended {
+                return Err(self.why("a process has ended"));
             }
             if let Ok(https) = Https::connect(self.port, vec![self.certificate.clone()], TOKEN).await {
                 let request = http::Request::get("/readyz").body(Full::default())?;
@@ -194,31 +152,4 @@ impl RealServer {
         let tail: Vec<&str> = log.lines().rev().take(5).collect();
         format!("the real server: {what}; the end of its log, latest first:\n{}", tail.join("\n")).into()
     }
-
-    /// Writes and forgets, so that the server's first version is not 1.
-    async fn age(&self) -> Result<(), Error> {
-        let tcp = loop {
-            match TcpStream::connect(("127.0.0.1", self.etcd_port)).await {
-                Ok(tcp) => break tcp,
-                Err(_) => tokio::time::sleep(POLL).await,
-            }
-        };
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(tcp)).await?;
-        tokio::spawn(connection);
-        let put = ("/v3/kv/put", r#"{"key":"YWdl","value":"YWdl"}"#.to_owned());
-        let compact = ("/v3/kv/compaction", format!(r#"{{"revision":"{HISTORY_START}"}}"#));
-        for (target, body) in std::iter::repeat_n(put, HISTORY_START as usize).chain([compact]) {
-            let request = http::Request::post(target).header("host", "etcd").body(Full::new(Bytes::from(body)))?;
-            let answer = sender.send_request(request).await?;
-            let (status, body) = (answer.status(), answer.into_body().collect().await?.to_bytes());
-            if status != 200 {
-                return Err(format!("etcd refused {target}: {body:?}").into());
-            }
-        }
-        Ok(())
-    }
-}
-
-async fn free_port() -> Result<u16, Error> {
-    Ok(TcpListener::bind(("127.0.0.1", 0)).await?.local_addr()?.port())
 }

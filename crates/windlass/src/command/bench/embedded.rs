@@ -6,9 +6,9 @@ use http_body_util::{BodyExt as _, Full};
 use kube::CustomResourceExt as _;
 use tower::Service as _;
 use windlass_apiserver::{ApiServer, Options};
+use windlass_reference::Error;
 
-use crate::objects::{self, Crate, Sample as _};
-use crate::transport::Error;
+use super::objects::{self, Crate, Sample as _};
 
 /// A server that knows the custom resource, and has none.
 pub async fn server() -> Result<ApiServer, Error> {

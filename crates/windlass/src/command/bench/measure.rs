@@ -1,10 +1,10 @@
-//! Clocks, memory, and what is said about a handful of rounds.
+//! Clocks and memory.
 
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::transport::Error;
+use windlass_reference::Error;
 
 /// The seconds of CPU that this thread has taken, which is all of the process: the runtime has no other.
 pub fn thread_cpu() -> Result<f64, Error> {
@@ -32,53 +32,29 @@ fn schedstat(path: &Path) -> Result<f64, Error> {
 }
 
 /// Resident memory of a process, in bytes; `self` is this one.
-pub fn resident(process: &str) -> Result<u64, Error> {
+pub fn resident(process: &str) -> Result<f64, Error> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("the kernel tells no VmRSS")?;
-    let kilobytes: u64 = line.trim_end_matches("kB").trim().parse()?;
-    Ok(kilobytes * 1024)
+    let kilobytes: f64 = line.trim_end_matches("kB").trim().parse()?;
+    Ok(kilobytes * 1024.0)
 }
 
-/// Pins all threads of a process to a core, where `taskset` is there to do it.
-pub fn pin(pid: u32, core: usize) {
-    let mut taskset = Command::new("taskset");
-    taskset.args(["-a", "-p", "-c", &core.to_string(), &pid.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
-    // Without it the figures are noisier, not wrong.
-    drop(taskset.status());
+/// Resident memory of several.
+pub fn resident_together(pids: &[u32]) -> Result<f64, Error> {
+    pids.iter().map(|pid| resident(&pid.to_string())).sum()
 }
 
-/// One measure, several times.
-#[derive(Default, Clone)]
-pub struct Rounds(Vec<f64>);
-
-impl Rounds {
-    pub fn push(&mut self, value: f64) {
-        self.0.push(value);
-    }
-
-    fn sorted(&self) -> Vec<f64> {
-        let mut sorted = self.0.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted
-    }
-
-    pub fn min(&self) -> f64 {
-        self.sorted().first().copied().unwrap_or(f64::NAN)
-    }
-
-    pub fn max(&self) -> f64 {
-        self.sorted().last().copied().unwrap_or(f64::NAN)
-    }
-
-    pub fn median(&self) -> f64 {
-        let sorted = self.sorted();
-        sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
-    }
-
-    /// The rounds as they came, each times `factor`.
-    pub fn raw(&self, factor: f64) -> String {
-        let all: Vec<String> = self.0.iter().map(|value| format!("{:.2}", value * factor)).collect();
-        all.join(" ")
+/// Pins whoever asks to one core, and servers to another, where `taskset` is there to do it.
+pub fn pin(servers: &[u32]) {
+    let pin = |pid: u32, core: &str| {
+        let mut taskset = Command::new("taskset");
+        taskset.args(["-a", "-p", "-c", core, &pid.to_string()]).stdout(Stdio::null()).stderr(Stdio::null());
+        // Without it the figures are noisier, not wrong.
+        drop(taskset.status());
+    };
+    pin(std::process::id(), "0");
+    for server in servers {
+        pin(*server, "1");
     }
 }
 
@@ -91,12 +67,16 @@ pub fn machine() -> String {
     };
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     format!(
-        "{}, {cores} cores, {} of memory, Linux {}, load {}",
+        "{}, {cores} cores, {} of memory, Linux {}",
         field("/proc/cpuinfo", "model name"),
         field("/proc/meminfo", "MemTotal"),
         kernel.trim(),
-        load.split_whitespace().take(3).collect::<Vec<_>>().join(" "),
     )
+}
+
+/// How busy it is: over a minute, five and fifteen.
+pub fn load() -> String {
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    load.split_whitespace().take(3).collect::<Vec<_>>().join(" ")
 }

@@ -8,16 +8,20 @@ use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use windlass_apiserver::ApiServer;
 
-use crate::embedded::{request, send, server};
-use crate::measure::{Rounds, thread_cpu};
-use crate::objects::{Crate, Sample, name};
-use crate::report::{Table, grouped};
-use crate::transport::Error;
+use windlass_reference::Error;
 
-const ROUNDS: usize = 7;
+use super::Scale;
+use super::embedded::{request, send, server};
+use super::measure::thread_cpu;
+use super::objects::{Crate, Sample, name};
+use super::report::{Aim, Figure, Section, Server, Unit};
+
 /// So many objects are created, read, changed and deleted in a round.
 const OBJECTS: usize = 2_000;
 const MANAGER: &str = "bench";
+const ON_THE_SERVICE: &str = "on the service";
+/// What is aimed at.
+const CREATES_MIN: f64 = 25_000.0;
 
 #[derive(Clone, Copy, PartialEq)]
 enum Operation {
@@ -41,52 +45,50 @@ const OPERATIONS: [(Operation, &str); 7] = [
     (Operation::Delete, "delete"),
 ];
 
-pub async fn table() -> Result<Table, Error> {
-    let columns = ["object", "operation", "service: best", "median", "kube::Client: best", "median"];
-    let mut table = Table::new("Q3: operations per CPU-second, one core, in the process", &columns);
-    rows::<Crate>(&mut table, "custom resource").await?;
-    rows::<ConfigMap>(&mut table, "ConfigMap").await?;
-    Ok(table)
+pub async fn measure(scale: Scale) -> Result<Section, Error> {
+    let mut figures = of::<Crate>(scale, "custom resource").await?;
+    figures.extend(of::<ConfigMap>(scale, "ConfigMap").await?);
+    let title = "Operations on one core, in the process, without socket and disk";
+    let sent = [serde_json::to_vec(&Crate::sample(0))?.len(), serde_json::to_vec(&ConfigMap::sample(0))?.len()];
+    let objects = scale.of(OBJECTS);
+    Ok(Section::new(title, figures, &[])
+        .note(format!("{objects} objects in a round, of {} and {} bytes as they are sent.", sent[0], sent[1]))
+        .note(
+            "On the service: the server alone. Through a client: typed objects go in and come out of a kube::Client.",
+        ))
 }
 
-async fn rows<K: Sample>(table: &mut Table, object: &str) -> Result<(), Error> {
-    let mut rounds = vec![(Rounds::default(), Rounds::default()); OPERATIONS.len()];
-    // The first round warms up, and is thrown away.
-    for round in 0..=ROUNDS {
+async fn of<K: Sample>(scale: Scale, object: &str) -> Result<Vec<Figure>, Error> {
+    let operations: Vec<_> =
+        OPERATIONS.iter().filter(|(operation, _)| *operation != Operation::StrategicPatch || K::STRATEGIC).collect();
+    let figure = |name: &str, way: &str| {
+        let figure = Figure::new(Some("Q3"), format!("{name} of a {object}, {way}"), Unit::PerCpuSecond);
+        if name == "create" && way == ON_THE_SERVICE { figure.aim(Aim::AtLeast(CREATES_MIN)) } else { figure }
+    };
+    let mut figures: Vec<[Figure; 2]> =
+        operations.iter().map(|(_, name)| [figure(name, ON_THE_SERVICE), figure(name, "through a client")]).collect();
+    let objects = scale.of(OBJECTS);
+    for counts in scale.rounds() {
         let (on_service, through_client) = (server().await?, server().await?);
         let api: Api<K> = Api::default_namespaced(Client::new(through_client, "default"));
-        for ((operation, _), (service, client)) in OPERATIONS.iter().zip(&mut rounds) {
-            if *operation == Operation::StrategicPatch && !K::STRATEGIC {
-                continue;
-            }
-            let costs =
-                (on_the_service::<K>(&on_service, *operation).await?, through_a_client(&api, *operation).await?);
-            if round > 0 {
-                service.push(costs.0);
-                client.push(costs.1);
+        for ((operation, _), [service, client]) in operations.iter().zip(&mut figures) {
+            let costs = (
+                on_the_service::<K>(&on_service, *operation, objects).await?,
+                through_a_client(&api, *operation, objects).await?,
+            );
+            if counts {
+                service.push(Server::Windlass, objects as f64 / costs.0);
+                client.push(Server::Windlass, objects as f64 / costs.1);
             }
         }
     }
-    for ((operation, name), (service, client)) in OPERATIONS.iter().zip(&rounds) {
-        if *operation == Operation::StrategicPatch && !K::STRATEGIC {
-            continue;
-        }
-        let rate = |seconds: f64| grouped(OBJECTS as f64 / seconds);
-        let [best, median] = [service.min(), service.median()].map(rate);
-        let [client_best, client_median] = [client.min(), client.median()].map(rate);
-        table.row([object.to_owned(), (*name).to_owned(), best, median, client_best, client_median]);
-        let micros = 1e6 / OBJECTS as f64;
-        table.note(format!("{object}, {name}, µs: {} | {}", service.raw(micros), client.raw(micros)));
-    }
-    let sent = serde_json::to_vec(&K::sample(0))?.len();
-    table.note(format!("{object}: {sent} bytes as sent; {OBJECTS} objects, {ROUNDS} rounds."));
-    Ok(())
+    Ok(figures.into_iter().flatten().collect())
 }
 
 /// The requests are made before the clock starts: this is the server alone.
-async fn on_the_service<K: Sample>(server: &ApiServer, operation: Operation) -> Result<f64, Error> {
-    let mut requests = Vec::with_capacity(OBJECTS);
-    for number in 0..OBJECTS {
+async fn on_the_service<K: Sample>(server: &ApiServer, operation: Operation, objects: usize) -> Result<f64, Error> {
+    let mut requests = Vec::with_capacity(objects);
+    for number in 0..objects {
         requests.push(prepare::<K>(server, operation, number).await?);
     }
     let before = thread_cpu()?;
@@ -127,9 +129,9 @@ async fn prepare<K: Sample>(
 }
 
 /// Typed objects go in, typed objects come out: what a controller pays for client and server together.
-async fn through_a_client<K: Sample>(api: &Api<K>, operation: Operation) -> Result<f64, Error> {
-    let names: Vec<String> = (0..OBJECTS).map(name).collect();
-    let mut objects: Vec<K> = (0..OBJECTS).map(K::sample).collect();
+async fn through_a_client<K: Sample>(api: &Api<K>, operation: Operation, objects: usize) -> Result<f64, Error> {
+    let names: Vec<String> = (0..objects).map(name).collect();
+    let mut objects: Vec<K> = (0..objects).map(K::sample).collect();
     if operation == Operation::Update {
         for (object, name) in objects.iter_mut().zip(&names) {
             *object = api.get(name).await?;
