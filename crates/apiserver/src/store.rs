@@ -301,6 +301,20 @@ impl Store {
         Ok(entry)
     }
 
+    /// Puts an object as another server has it: its `metadata.resourceVersion` is the one that it has there. For a store that
+    /// follows kinds of another server; what reads them from here may write them there.
+    pub fn follow(&self, resource: &Resource, key: &Key, object: &Value, now: Timestamp) -> Arc<Entry> {
+        let mut state = self.state();
+        let previous = state.tables.get(resource).and_then(|table| table.get(key));
+        let revision = state.revision + 1;
+        let entry = Arc::new(Entry::of_another(key.clone(), revision, object));
+        let kind = if previous.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
+        let change = Arc::new(Change { kind, revision, at: now, object: entry.clone(), previous });
+        let wakers = state.commit(resource, &change);
+        self.publish(state, resource, &change, wakers);
+        entry
+    }
+
     fn publish(&self, state: MutexGuard<'_, State>, resource: &Resource, change: &Arc<Change>, wakers: Vec<Waker>) {
         if let Some(backend) = &self.shared.backend {
             backend.append(resource, change);

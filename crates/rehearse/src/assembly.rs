@@ -25,6 +25,7 @@ use windlass_runtime::trace::Trace;
 use windlass_sim::actor::{Actor, Caller, acting};
 use windlass_sim::door::Doors;
 use windlass_sim::fault::{Faulty, Split};
+use windlass_sim::program::Programs;
 use windlass_sim::world::World;
 
 use crate::crash::{Crashes, Process};
@@ -149,9 +150,18 @@ impl Assembly {
         let stop = stop.shared();
         let programs = program::Upgraders::new(self.clone());
         let client = self.client(&Crashes::none().process(Caller::Simulators));
-        let doors = Arc::clone(&self.settings.doors);
-        let world = self.world.run_through(client, Arc::new(programs), doors, stop.clone());
+        let world = self.run_world(client, Arc::new(programs), stop.clone());
         tokio::join!(world, acting(Actor::Windlass, self.run_controllers(stop)));
+    }
+
+    /// The World's part of it.
+    async fn run_world(&self, client: Client, programs: Arc<dyn Programs>, stop: impl Future<Output = ()>) {
+        let doors = Arc::clone(&self.settings.doors);
+        if self.management.is_some() {
+            Box::pin(self.world.run_on(client, programs, doors, stop)).await;
+        } else {
+            self.world.run_through(client, programs, doors, stop).await;
+        }
     }
 
     /// What a process of controllers is given that never crashes.

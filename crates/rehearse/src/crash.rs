@@ -47,6 +47,10 @@ pub struct Crashes(Arc<Mutex<State>>);
 struct State {
     /// Those that are still to come.
     points: Vec<(u64, Moment)>,
+    /// Whose writes these are counted by, where others never crash.
+    only: Option<Caller>,
+    /// How many writes each caller made.
+    made: BTreeMap<Caller, u64>,
     writes: Vec<Write>,
     /// The write that waits while somebody acts.
     interrupted: Option<(u64, Interruption)>,
@@ -98,6 +102,11 @@ impl Crashes {
     /// Whoever makes one of these writes crashes at it. Each point is passed once: who comes back goes on.
     pub fn at(points: Vec<(u64, Moment)>) -> Self {
         Self(Arc::new(Mutex::new(State { points, ..State::default() })))
+    }
+
+    /// Whoever is this caller crashes at these of its own writes; others never do.
+    pub fn of(caller: Caller, points: Vec<(u64, Moment)>) -> Self {
+        Self(Arc::new(Mutex::new(State { points, only: Some(caller), ..State::default() })))
     }
 
     /// The write of this number waits until whoever gets this lets it go on.
@@ -155,7 +164,12 @@ impl State {
     }
 
     /// Whether somebody crashes at this write.
-    fn is_point(&mut self, number: u64, moment: Moment) -> bool {
+    fn is_point(&mut self, (number, caller): (u64, Caller), moment: Moment) -> bool {
+        let number = match self.only {
+            Some(only) if only != caller => return false,
+            Some(_) => self.made.get(&caller).copied().unwrap_or_default() + 1,
+            None => number,
+        };
         let found = self.points.iter().position(|point| *point == (number, moment));
         found.map(|index| self.points.remove(index)).is_some()
     }
@@ -184,8 +198,9 @@ impl Process {
             let mut state = self.crashes.lock();
             let number = state.count() + 1;
             let crash = state
-                .is_point(number, Moment::After)
+                .is_point((number, self.caller), Moment::After)
                 .then(|| format!("F01: crash of the {} after {what}", self.caller));
+            *state.made.entry(self.caller).or_default() += 1;
             let at = state.clock.as_ref().map(Clock::now);
             state.writes.push(Write { number, caller: self.caller, what, at, request });
             crash
@@ -209,7 +224,7 @@ impl Process {
         let mut state = self.crashes.lock();
         let next = state.count() + 1;
         let interruption = state.interrupted.take_if(|(number, _)| *number == next);
-        let crashes = state.is_point(next, Moment::Before);
+        let crashes = state.is_point((next, self.caller), Moment::Before);
         drop(state);
         if crashes {
             self.die(format!("F02: crash of the {} before {what}", self.caller));
@@ -258,6 +273,21 @@ mod tests {
         assert!(second.wrote("create a".into(), None).now_or_never().is_none());
         assert!(third.before("create b").is_none() && third.wrote("create b".into(), None).now_or_never().is_some());
         assert_eq!((crashes.count(), crashes.left()), (2, 0));
+    }
+
+    #[test]
+    fn where_one_caller_crashes_its_own_writes_are_counted() {
+        let crashes = Crashes::of(Caller::Controllers, vec![(2, Moment::After), (2, Moment::Before)]);
+        let (controllers, pod) = (crashes.process(Caller::Controllers), crashes.process(Caller::Upgrader));
+        for _ in 0..3 {
+            assert!(pod.before("create a").is_none() && pod.wrote("create a".into(), None).now_or_never().is_some());
+        }
+        assert!(controllers.before("create b").is_none());
+        assert!(controllers.wrote("create b".into(), None).now_or_never().is_some());
+        assert!(controllers.before("create c").is_some() && controllers.died().now_or_never().is_some());
+        let next = crashes.process(Caller::Controllers);
+        assert!(next.before("create c").is_none() && next.wrote("create c".into(), None).now_or_never().is_none());
+        assert_eq!((crashes.left(), pod.died().now_or_never()), (0, None));
     }
 
     #[test]

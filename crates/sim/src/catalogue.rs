@@ -52,6 +52,10 @@ pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
     furnish_images(client).await?;
     furnish_releases(client).await?;
     furnish_class(client).await?;
+    furnish_config_maps(client).await
+}
+
+async fn furnish_config_maps(client: &Client) -> Result<(), Error> {
     for map in read::<ConfigMap>(RELEASE_CONFIG_MAPS)? {
         let namespace = map.namespace().unwrap_or_default();
         create(&Api::<ConfigMap>::namespaced(client.clone(), &namespace), &map).await?;
@@ -59,12 +63,36 @@ pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
+/// The same for an API server that is not a World's. Packages are left out: their names are none that a definition could have, and
+/// are served by a server of their own on a real cluster.
+pub(crate) async fn furnish_real(client: &Client) -> Result<(), Error> {
+    let elsewhere = [Package::kind(&()), PackageMetadata::kind(&())];
+    let group = Package::group(&());
+    furnish_definitions(client, |definition| definition.spec.group != group).await?;
+    furnish_classes(client).await?;
+    let is_put =
+        |object: &&DynamicObject| object.types.as_ref().is_some_and(|it| !elsewhere.contains(&it.kind.as_str().into()));
+    put_releases(client, of_releases()?.iter().filter(is_put)).await?;
+    furnish_class(client).await?;
+    furnish_config_maps(client).await
+}
+
 /// The part of it that clusters need whose machines Windlass replaces: definitions, namespaces, classes and images.
 pub(crate) async fn furnish_images(client: &Client) -> Result<(), Error> {
+    furnish_definitions(client, |_| true).await?;
+    furnish_classes(client).await
+}
+
+async fn furnish_definitions(client: &Client, wanted: impl Fn(&CustomResourceDefinition) -> bool) -> Result<(), Error> {
     let definitions = Api::<CustomResourceDefinition>::all(client.clone());
-    for definition in definition::foreign().into_iter().chain(ours()) {
+    for definition in definition::foreign().into_iter().chain(ours()).filter(wanted) {
         create(&definitions, &definition).await?;
     }
+    Ok(())
+}
+
+/// Namespaces, classes and images.
+async fn furnish_classes(client: &Client) -> Result<(), Error> {
     for (kind, file) in [
         (ApiResource::erase::<k8s_openapi::api::core::v1::Namespace>(&()), NAMESPACES),
         (ApiResource::erase::<k8s_openapi::api::storage::v1::StorageClass>(&()), STORAGE_CLASSES),
@@ -100,6 +128,10 @@ async fn furnish_class(client: &Client) -> Result<(), Error> {
 
 /// Puts the releases in that are objects of their own, with all that belongs to them.
 async fn furnish_releases(client: &Client) -> Result<(), Error> {
+    put_releases(client, of_releases()?.iter()).await
+}
+
+async fn put_releases<'a>(client: &Client, objects: impl Iterator<Item = &'a DynamicObject>) -> Result<(), Error> {
     let kinds = [
         ApiResource::erase::<TanzuKubernetesRelease>(&()),
         ApiResource::erase::<OSImage>(&()),
@@ -113,7 +145,7 @@ async fn furnish_releases(client: &Client) -> Result<(), Error> {
         ApiResource::erase::<Secret>(&()),
         ApiResource::erase::<ConfigMap>(&()),
     ];
-    for object in of_releases()? {
+    for object in objects {
         let named = object.types.as_ref().map(|types| types.kind.as_str());
         let Some(kind) = kinds.iter().find(|kind| Some(kind.kind.as_str()) == named) else { continue };
         let api: Api<DynamicObject> = match object.namespace() {

@@ -15,6 +15,7 @@
 mod app;
 mod constraint;
 mod deploy;
+pub(crate) mod follow;
 mod install;
 mod progress;
 mod registry;

@@ -19,6 +19,7 @@ use crate::durations::Durations;
 use crate::fault::{self, Disk, Faults, Faulty, Place, Scenario};
 use crate::log::{Logged, PodLog};
 use crate::management::Management;
+use crate::packages::follow::Follower;
 use crate::packages::{self, Kapp};
 use crate::program::Programs;
 use crate::timeline::Recorder;
@@ -171,12 +172,12 @@ impl World {
         Ok(world)
     }
 
-    /// Puts what clusters need whose machines Windlass replaces into another API server, for simulators and controllers that are
-    /// clients of that one. What is there already is left as it is, so that it can be tried again while definitions are being
-    /// established. Packages are left out: their names are none that a definition could have, and are served by a server of
-    /// their own on a real cluster.
+    /// Puts into another API server what every World has, for simulators and controllers that are clients of that one. What is
+    /// there already is left as it is, so that it can be tried again while definitions are being established. Packages are left
+    /// out: their names are none that a definition could have, and are served by a server of their own on a real cluster. That
+    /// may be the management API of a World.
     pub async fn furnish(client: &Client) -> Result<(), Error> {
-        catalogue::furnish_images(client).await
+        catalogue::furnish_real(client).await
     }
 
     /// A World of its own with the same objects, at the same revisions. Nothing runs in it yet, and webhooks other than those of
@@ -260,6 +261,23 @@ impl World {
     /// Runs all simulators until `stop`.
     pub async fn run(&self, programs: Arc<dyn Programs>, doors: Arc<dyn Doors>, stop: impl Future<Output = ()>) {
         self.run_through(self.client_of(Caller::Simulators), programs, doors, stop).await;
+    }
+
+    /// The same with another management API than the World's own: the simulators of the management side are clients of that one.
+    pub async fn run_on(
+        &self,
+        client: Client,
+        programs: Arc<dyn Programs>,
+        doors: Arc<dyn Doors>,
+        stop: impl Future<Output = ()>,
+    ) {
+        let clock = self.0.settings.clock.clone();
+        let follower = Follower { client: client.clone(), server: self.0.management.clone(), clock };
+        tokio::select! {
+            biased;
+            () = self.run_through(client, programs, doors, stop) => {}
+            () = Box::pin(follower.run()) => {}
+        }
     }
 
     /// The same with simulators of the management side that use this client: somebody may want to see what they ask.

@@ -2,9 +2,9 @@
 //! workload clusters.
 
 mod capped;
+mod etcd;
 mod trusted;
 
-use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,10 +15,12 @@ use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use tower::timeout::TimeoutLayer;
 use windlass_api::name::NamespacedName;
-use windlass_controller::access::{ConnectError, Etcd, EtcdError, Member, WorkloadCluster, Workloads};
+use windlass_controller::access::{ConnectError, WorkloadCluster, Workloads};
+use windlass_runtime::clock::Clock;
 
 use crate::error::{Explained, Kind};
 use capped::CapLayer;
+use etcd::{Forwarded, Identity, OverPods};
 use trusted::Loopback;
 
 /// How long a server may take to accept a connection. Behind a load balancer the next try may meet another one.
@@ -64,7 +66,7 @@ pub async fn management(kubeconfig: Option<&Path>, context: Option<&str>) -> Res
 
 /// A client of a workload cluster, with the content of its kubeconfig Secret.
 pub async fn from_kubeconfig(kubeconfig: &[u8]) -> Result<Client, String> {
-    from_untrusted(kubeconfig, OverKubeconfig::here().loopback).await
+    from_untrusted(kubeconfig, Loopback::here()).await
 }
 
 /// The same. Others wrote the kubeconfig, and others answer.
@@ -80,13 +82,23 @@ async fn from_untrusted(kubeconfig: &[u8], loopback: Loopback) -> Result<Client,
 pub struct OverKubeconfig {
     /// Whether one may be on this machine.
     loopback: Loopback,
+    /// Where the authorities of their etcds are.
+    management: Client,
+    clock: Clock,
 }
 
 impl OverKubeconfig {
+    /// The clusters that this management cluster has.
+    pub fn of(management: Client, clock: Clock) -> Self {
+        Self { loopback: Loopback::here(), management, clock }
+    }
+}
+
+impl Loopback {
     /// In a pod nothing but ourselves is on this machine; elsewhere `windlass up` may be.
-    pub fn here() -> Self {
+    fn here() -> Self {
         let in_pod = std::env::var_os("KUBERNETES_SERVICE_HOST").is_some();
-        Self { loopback: if in_pod { Loopback::Refused } else { Loopback::Allowed } }
+        if in_pod { Self::Refused } else { Self::Allowed }
     }
 }
 
@@ -99,35 +111,10 @@ impl Workloads for OverKubeconfig {
         Box::pin(async move {
             let refused = |why| ConnectError { cluster: cluster.clone(), why };
             let client = from_untrusted(kubeconfig, self.loopback).await.map_err(refused)?;
-            Ok(WorkloadCluster { client, etcd: Arc::new(OutOfReach) })
+            let identity = Identity::new(self.management.clone(), cluster.clone(), self.clock.clone());
+            let etcd = Arc::new(OverPods::new(Forwarded::new(client.clone(), identity)));
+            Ok(WorkloadCluster { client, etcd })
         })
-    }
-}
-
-/// The etcd of a workload cluster that cannot be asked: it listens on its machines only.
-struct OutOfReach;
-
-impl OutOfReach {
-    fn refusal() -> EtcdError {
-        EtcdError(
-            "not implemented on real clusters: it takes a port-forward to the etcd pods and their gRPC, which Windlass does not \
-             speak yet"
-                .to_owned(),
-        )
-    }
-}
-
-impl Etcd for OutOfReach {
-    fn members(&self) -> BoxFuture<'_, Result<Vec<Member>, EtcdError>> {
-        Box::pin(ready(Err(Self::refusal())))
-    }
-
-    fn remove(&self, _: u64) -> BoxFuture<'_, Result<(), EtcdError>> {
-        Box::pin(ready(Err(Self::refusal())))
-    }
-
-    fn move_leader(&self, _: u64) -> BoxFuture<'_, Result<(), EtcdError>> {
-        Box::pin(ready(Err(Self::refusal())))
     }
 }
 

@@ -107,6 +107,13 @@ impl Entry {
         Self { tree: Mutex::new(Some(Arc::new(object))), ..entry }
     }
 
+    /// An entry of an object that is another server's, with the version that it has there.
+    pub(crate) fn of_another(key: Key, revision: u64, object: &Value) -> Self {
+        let mut fields = object.as_object().cloned().unwrap_or_default();
+        fields.retain(|field, _| field != "apiVersion" && field != "kind");
+        Self::of(key, revision, compact(&Value::Object(fields)), &object["metadata"])
+    }
+
     /// An entry of the bytes of one before.
     pub(crate) fn stored(key: Key, revision: u64, json: Bytes) -> Self {
         #[derive(Deserialize)]

@@ -39,6 +39,22 @@ fn revisions_rise_by_one_and_stand_in_the_object() {
 }
 
 #[test]
+fn what_is_followed_keeps_the_version_that_it_has_elsewhere() {
+    let store = Store::new(Retention::default());
+    let mut there = thing("x", "1");
+    there["metadata"]["resourceVersion"] = json!("4711");
+    let mut seen = store.subscribe(&things(), 0).unwrap();
+    for _ in 0..2 {
+        store.follow(&things(), &Key::new("a", "x"), &there, NOW);
+    }
+    let entry = store.get("things.test", &Key::new("a", "x")).unwrap();
+    assert_eq!((entry.revision, &*entry.uid), (2, "u-x"));
+    assert_eq!(entry.to_value("test/v1", "Thing"), there);
+    let kinds = [(); 2].map(|()| seen.next().now_or_never().unwrap().unwrap().unwrap().1.kind);
+    assert_eq!(kinds, [ChangeKind::Added, ChangeKind::Modified]);
+}
+
+#[test]
 fn an_object_is_the_same_whether_it_is_young_or_not() {
     let store = Store::new(Retention::default());
     put(&store, "a", "x", Expect::Absent, "1");

@@ -33,8 +33,7 @@ impl Assembly {
         let stop = stop.shared();
         let programs = program::Upgraders::new(self.clone());
         let client = self.client(&Crashes::none().process(Caller::Simulators));
-        let doors = std::sync::Arc::clone(&self.settings.doors);
-        let world = self.world.run_through(client, std::sync::Arc::new(programs), doors, stop.clone());
+        let world = self.run_world(client, std::sync::Arc::new(programs), stop.clone());
         let replicas =
             stalls.iter().enumerate().map(|(number, stall)| self.standing_still(number, *stall, stop.clone()));
         tokio::join!(world, acting(Actor::Windlass, join_all(replicas)));

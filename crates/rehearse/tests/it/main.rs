@@ -16,6 +16,7 @@ mod kept;
 mod labels;
 mod late_role;
 mod matrix;
+mod neighbours;
 mod packages_first;
 mod parity;
 mod play;

@@ -366,6 +366,8 @@ pub enum Silence {
     Refused,
     /// Nothing, until the patience of a client is at its end.
     Timeout,
+    /// An answer that begins, and goes on for ever.
+    Endless,
     /// Its certificate is by somebody else.
     UnknownAuthority,
     /// The credentials of the kubeconfig are not good any more: 401.

@@ -95,10 +95,24 @@ impl Faults {
     }
 }
 
+/// White space, which may stand before every answer, and nothing else.
+fn endless() -> Response<Body> {
+    /// Slow enough that an hour of it fits into memory.
+    const PAUSE: Duration = Duration::from_millis(500);
+    let blanks = futures::stream::unfold((), |()| async {
+        tokio::time::sleep(PAUSE).await;
+        Some((bytes::Bytes::from_static(b" "), ()))
+    });
+    let mut response = Response::new(Body::frames(blanks));
+    response.headers_mut().insert(http::header::CONTENT_TYPE, http::HeaderValue::from_static("application/json"));
+    response
+}
+
 fn in_words(how: Silence) -> &'static str {
     match how {
         Silence::Refused => "nobody listens",
         Silence::Timeout => "nobody answers",
+        Silence::Endless => "the answer goes on for ever",
         Silence::UnknownAuthority => "the certificate of the API is by an unknown authority",
         Silence::Unauthorized => "the credentials are not good any more",
     }
@@ -110,11 +124,14 @@ fn silence(how: Silence) -> Passage {
         Silence::Timeout => (io::ErrorKind::TimedOut, PATIENCE),
         Silence::UnknownAuthority => (io::ErrorKind::InvalidData, Duration::ZERO),
         Silence::Unauthorized => return Passage::Answered(refusal(401, None)),
+        Silence::Endless => return Passage::Answered(endless()),
     };
     let text = match how {
         Silence::Refused => "connection refused",
         Silence::Timeout => "no answer in time",
-        Silence::UnknownAuthority | Silence::Unauthorized => "invalid peer certificate: UnknownIssuer",
+        Silence::UnknownAuthority | Silence::Unauthorized | Silence::Endless => {
+            "invalid peer certificate: UnknownIssuer"
+        }
     };
     Passage::Blocked { after, error: io::Error::new(kind, text) }
 }

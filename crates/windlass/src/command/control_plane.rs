@@ -20,11 +20,9 @@ pub struct ControlPlane {
 impl ControlPlane {
     /// Does what it is told, and says how it went.
     pub async fn run(self) -> Result<Exit, Failure> {
-        let access = UpgraderAccess {
-            client: ambient().await?,
-            workloads: Arc::new(OverKubeconfig::here()),
-            clock: Clock::wall(),
-        };
+        let (client, clock) = (ambient().await?, Clock::wall());
+        let workloads = Arc::new(OverKubeconfig::of(client.clone(), clock.clone()));
+        let access = UpgraderAccess { client, workloads, clock };
         let id = self.command.arguments().upgrade_id;
         let done = upgrader::obey(&access, &self.command).await;
         let done = done.map_err(|error| Unfinished { report: error.report(), id })?;

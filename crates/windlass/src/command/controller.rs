@@ -175,7 +175,7 @@ impl Controller {
         let work = |term: Term| {
             let access = Access {
                 client: term.fence(parts.client.clone()),
-                workloads: Arc::new(OverKubeconfig::here()),
+                workloads: Arc::new(OverKubeconfig::of(parts.client.clone(), clock.clone())),
                 keys: Arc::new(ClusterKeys::new(clock.clone())),
                 clock: clock.clone(),
                 seed,

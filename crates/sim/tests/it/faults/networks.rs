@@ -40,6 +40,17 @@ fn a_workload_cluster_is_out_of_reach_for_a_while() {
 }
 
 #[test]
+fn an_answer_that_begins_does_not_end() {
+    let fault = Fault::Unreachable { clusters: "*".into(), on: Requests::default(), how: Silence::Endless };
+    in_world_with(7, Scenario::of(fault), |world| async move {
+        let workload = grown(&world, 1, 0).await;
+        let list = async { Api::<Node>::all(workload.client()).list(&ListParams::default()).await };
+        assert!(tokio::time::timeout(std::time::Duration::from_secs(3600), list).await.is_err());
+        said(&world, "F26: list nodes (workload): the answer goes on for ever");
+    });
+}
+
+#[test]
 fn a_workload_cluster_is_out_of_reach_for_add_ons_only() {
     let fault = Fault::Unreachable {
         clusters: "*".into(),

@@ -4,6 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,21 +12,26 @@ use kube::config::KubeConfigOptions;
 use kube::{Client, Config};
 use tempfile::TempDir;
 use windlass_apiserver::listen::kubeconfig::Kubeconfig;
-use windlass_apiserver::listen::tls::{Authority, SigningKey};
+use windlass_apiserver::listen::tls::{Authority, Credential, SigningKey};
 
 /// Where the programs are.
 pub fn assets() -> Option<PathBuf> {
     std::env::var_os("KUBEBUILDER_ASSETS").map(PathBuf::from).filter(|folder| folder.join("kube-apiserver").exists())
 }
 
+/// One that may be killed and started while others use it.
+type Process = Mutex<Option<Child>>;
+
 /// They are killed when it is dropped.
 pub struct Server {
     folder: TempDir,
+    /// Who signs its clients, and itself where it is the client of a server behind it.
+    authority: Authority,
     assets: PathBuf,
     ports: [u16; 3],
-    etcd: Option<Child>,
-    apiserver: Option<Child>,
-    manager: Option<Child>,
+    etcd: Process,
+    apiserver: Process,
+    manager: Process,
 }
 
 #[allow(clippy::disallowed_methods, reason = "a real server lives in real time")]
@@ -47,7 +53,13 @@ impl Server {
         fs::write(folder.path().join("sa.key"), &key.private_pem).unwrap();
         fs::write(folder.path().join("sa.pub"), &key.public_pem).unwrap();
         let ports = [port(), port(), port()];
-        let mut server = Self { folder, assets, ports, etcd: None, apiserver: None, manager: None };
+        let admin = authority.admin().unwrap();
+        if let Credential::ClientCertificate { certificate_pem, key_pem } = &admin {
+            fs::write(folder.path().join("proxy.crt"), certificate_pem).unwrap();
+            fs::write(folder.path().join("proxy.key"), key_pem).unwrap();
+        }
+        let none = Process::default;
+        let server = Self { folder, authority, assets, ports, etcd: none(), apiserver: none(), manager: none() };
         server.start_etcd();
         server.start_apiserver();
         server.written("certificates/apiserver.crt").await;
@@ -56,7 +68,7 @@ impl Server {
             name: "real",
             server: &format!("https://127.0.0.1:{}", server.ports[2]),
             authority_pem: &own,
-            credential: &authority.admin().unwrap(),
+            credential: &admin,
         };
         fs::write(server.path("kubeconfig"), kubeconfig.to_yaml()).unwrap();
         server.ready().await;
@@ -64,7 +76,13 @@ impl Server {
         server
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    /// Who signs its clients.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// A file beside its own, which goes when they go.
+    pub fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
@@ -79,7 +97,7 @@ impl Server {
         command.spawn().unwrap()
     }
 
-    pub fn start_etcd(&mut self) {
+    pub fn start_etcd(&self) {
         let [client, peer, _] = self.ports;
         let arguments = [
             format!("--data-dir={}", self.path("etcd").display()),
@@ -90,10 +108,10 @@ impl Server {
             format!("--initial-cluster=default=http://127.0.0.1:{peer}"),
             "--unsafe-no-fsync".to_owned(),
         ];
-        self.etcd = Some(self.spawn("etcd", &arguments));
+        *self.etcd.lock().unwrap() = Some(self.spawn("etcd", &arguments));
     }
 
-    pub fn start_apiserver(&mut self) {
+    pub fn start_apiserver(&self) {
         let path = |name: &str| self.path(name).display().to_string();
         let arguments = [
             format!("--etcd-servers=http://127.0.0.1:{}", self.ports[0]),
@@ -104,16 +122,18 @@ impl Server {
             format!("--service-account-key-file={}", path("sa.pub")),
             format!("--service-account-signing-key-file={}", path("sa.key")),
             "--service-account-issuer=https://real.example".to_owned(),
+            format!("--proxy-client-cert-file={}", path("proxy.crt")),
+            format!("--proxy-client-key-file={}", path("proxy.key")),
             "--service-cluster-ip-range=10.96.0.0/16".to_owned(),
             "--authorization-mode=RBAC".to_owned(),
             // Nobody makes the accounts and the nodes that these ask for.
             "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition".to_owned(),
         ];
-        self.apiserver = Some(self.spawn("kube-apiserver", &arguments));
+        *self.apiserver.lock().unwrap() = Some(self.spawn("kube-apiserver", &arguments));
     }
 
     /// What removes whatever has lost its owner, and ends namespaces; nothing else of it is wanted.
-    fn start_manager(&mut self) {
+    fn start_manager(&self) {
         if !self.assets.join("kube-controller-manager").exists() {
             return;
         }
@@ -123,16 +143,16 @@ impl Server {
             "--leader-elect=false".to_owned(),
             "--secure-port=0".to_owned(),
         ];
-        self.manager = Some(self.spawn("kube-controller-manager", &arguments));
+        *self.manager.lock().unwrap() = Some(self.spawn("kube-controller-manager", &arguments));
     }
 
     /// As if the machine had lost power.
-    pub fn kill_apiserver(&mut self) {
-        end(&mut self.apiserver);
+    pub fn kill_apiserver(&self) {
+        end(&self.apiserver);
     }
 
-    pub fn kill_etcd(&mut self) {
-        end(&mut self.etcd);
+    pub fn kill_etcd(&self) {
+        end(&self.etcd);
     }
 
     /// A client of its administrator.
@@ -143,12 +163,12 @@ impl Server {
         Client::try_from(config).unwrap()
     }
 
-    async fn written(&mut self, name: &str) {
+    async fn written(&self, name: &str) {
         let path = self.path(name);
         self.wait(name, || Path::new(&path).metadata().is_ok_and(|metadata| metadata.len() > 0)).await;
     }
 
-    pub async fn ready(&mut self) {
+    pub async fn ready(&self) {
         for _ in 0..600 {
             let request = http::Request::get("/readyz").body(Vec::new()).unwrap();
             if self.client().await.request_text(request).await.is_ok_and(|text| text == "ok") {
@@ -160,7 +180,7 @@ impl Server {
         panic!("the API server is not ready: {}", self.log());
     }
 
-    async fn wait(&mut self, what: &str, is_so: impl Fn() -> bool) {
+    async fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
         for _ in 0..600 {
             if is_so() {
                 return;
@@ -171,8 +191,9 @@ impl Server {
         panic!("never {what}: {}", self.log());
     }
 
-    fn assert_alive(&mut self) {
-        for child in [&mut self.etcd, &mut self.apiserver].into_iter().flatten() {
+    fn assert_alive(&self) {
+        for process in [&self.etcd, &self.apiserver] {
+            let Some(child) = &mut *process.lock().unwrap() else { continue };
             let ended = child.try_wait().unwrap();
             assert!(
                 ended.is_none(),
@@ -188,8 +209,8 @@ impl Server {
     }
 }
 
-fn end(child: &mut Option<Child>) {
-    if let Some(mut child) = child.take() {
+fn end(process: &Process) {
+    if let Some(mut child) = process.lock().unwrap().take() {
         // Fails when it has ended already, which is as good.
         drop(child.kill());
         drop(child.wait());
@@ -198,8 +219,8 @@ fn end(child: &mut Option<Child>) {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        for child in [&mut self.manager, &mut self.apiserver, &mut self.etcd] {
-            end(child);
+        for process in [&self.manager, &self.apiserver, &self.etcd] {
+            end(process);
         }
     }
 }
