@@ -37,9 +37,9 @@ impl Follower {
             let known = ApiResource {
                 group: group.to_owned(),
                 version: version.to_owned(),
-                api_version: kind.api_version.to_string(),
-                kind: kind.kind.to_string(),
-                plural: kind.plural.to_string(),
+                api_version: kind.api_version.clone(),
+                kind: kind.kind.clone(),
+                plural: kind.plural.clone(),
             };
             let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &known);
             let resource = Resource::from(resource);

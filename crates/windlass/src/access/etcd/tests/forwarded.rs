@@ -1,6 +1,7 @@
 //! The whole way: pods that are listed by an API server, a port that it forwards over a WebSocket, and a real etcd behind it.
 
 use std::convert::Infallible;
+use std::future::ready;
 use std::sync::{Arc, Mutex};
 
 use futures::{SinkExt, StreamExt};
@@ -32,11 +33,7 @@ use crate::access::etcd::{Forwarded, Identity, OverPods};
 type Asked = Arc<Mutex<Vec<String>>>;
 
 /// Answers as an API server does that has these pods, each with its etcd on a port of this machine.
-async fn answer(
-    mut request: Request<Incoming>,
-    ports: Vec<u16>,
-    asked: Asked,
-) -> Result<Response<Full<Bytes>>, Infallible> {
+fn answer(mut request: Request<Incoming>, ports: &[u16], asked: &Asked) -> Response<Full<Bytes>> {
     let path = request.uri().path().to_owned();
     asked.lock().unwrap().push(format!("{path}?{}", request.uri().query().unwrap_or_default()));
     let of = path.strip_prefix("/api/v1/namespaces/kube-system/pods/").and_then(|it| it.strip_suffix("/portforward"));
@@ -48,7 +45,7 @@ async fn answer(
         // The last one does not run yet, and must not be asked.
         let items: Vec<_> = (0..=ports.len()).map(pod).collect();
         let list = json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": items});
-        return Ok(Response::new(Full::new(list.to_string().into())));
+        return Response::new(Full::new(list.to_string().into()));
     };
     let key = request.headers()["sec-websocket-key"].as_bytes().to_vec();
     let upgraded = hyper::upgrade::on(&mut request);
@@ -63,7 +60,7 @@ async fn answer(
         .header("upgrade", "websocket")
         .header("sec-websocket-accept", derive_accept_key(&key))
         .header("sec-websocket-protocol", "v4.channel.k8s.io");
-    Ok(response.body(Full::default()).unwrap())
+    response.body(Full::default()).unwrap()
 }
 
 /// What a kubelet does with a forwarded port: two channels, for data and for errors, which each begin with the port.
@@ -106,7 +103,7 @@ async fn cluster(ports: Vec<u16>) -> (Client, Asked) {
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             let (ports, seen) = (ports.clone(), Arc::clone(&seen));
-            let service = service_fn(move |request| answer(request, ports.clone(), Arc::clone(&seen)));
+            let service = service_fn(move |request| ready(Ok::<_, Infallible>(answer(request, &ports, &seen))));
             tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service).with_upgrades());
         }
     });
