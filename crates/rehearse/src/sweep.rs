@@ -46,7 +46,7 @@ pub struct Sweep {
     subject: Subject,
     reference: Reference,
     expected: Arc<Expected>,
-    /// What is expected with other seeds, and of other wishes, as it is needed.
+    /// What is expected of other wishes, as it is needed.
     others: Mutex<BTreeMap<String, Arc<OnceLock<Other>>>>,
 }
 
@@ -288,27 +288,28 @@ impl Sweep {
                 let calm = Plan { edit: Some(Edit { at: calm, ..edit.clone() }), ..Plan::new(plan.expect) };
                 self.other(&format!("{:?}", calm.edit), &calm)
             }
-            (Expect::Same, _, Some(seed)) => {
-                self.other(&format!("seed {}", seed.0), &Plan { seed: Some(seed), ..Plan::new(Expect::Same) })
-            }
+            // Nobody else asks for this seed, and of seeds there are many: what comes of it is not kept.
+            (Expect::Same, _, Some(seed)) => self.calm(&Plan { seed: Some(seed), ..Plan::new(Expect::Same) }),
             _ => Ok(Arc::clone(&self.expected)),
         }
     }
 
-    /// What comes of a plan in which nothing goes wrong; run once, whoever asks first.
+    /// What comes of a plan in which nothing goes wrong.
+    fn calm(&self, plan: &Plan) -> Other {
+        let run = self.run_one(plan).map_err(|broken| broken.to_string())?;
+        match judge::judge_alone(&run, &[]).first() {
+            None => Ok(Arc::new(Expected::of(&run, &self.subject.request.cluster))),
+            Some(broken) => Err(format!("without a fault, too: {broken}")),
+        }
+    }
+
+    /// The same; run once, whoever asks first.
     fn other(&self, key: &str, plan: &Plan) -> Other {
         let other = {
             let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
             Arc::clone(others.entry(key.to_owned()).or_default())
         };
-        let made = || {
-            let run = self.run_one(plan).map_err(|broken| broken.to_string())?;
-            match judge::judge_alone(&run, &[]).first() {
-                None => Ok(Arc::new(Expected::of(&run, &self.subject.request.cluster))),
-                Some(broken) => Err(format!("without a fault, too: {broken}")),
-            }
-        };
-        other.get_or_init(made).clone()
+        other.get_or_init(|| self.calm(plan)).clone()
     }
 
     fn course(&self) -> Course<'_> {

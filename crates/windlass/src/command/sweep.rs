@@ -9,7 +9,9 @@ use windlass_plan::gate::Gate;
 use windlass_plan::resolve::hold::HoldBy;
 use windlass_rehearse::drive::Drive;
 use windlass_rehearse::rehearsal;
-use windlass_rehearse::sweep::{self, Change, Kind as Trials, NoTrial, Pick, Size, Subject, SubjectError, Tried};
+use windlass_rehearse::sweep::{
+    self, Change, Kind as Trials, NoTrial, Pick, Size, Subject, SubjectError, Trial, Tried,
+};
 use windlass_runtime::chance::Seed;
 use windlass_sim::timeline::Timeline;
 
@@ -115,8 +117,7 @@ impl Sweep {
         }
         let threads = self.threads.or_else(|| std::thread::available_parallelism().ok()).map_or(1, NonZeroUsize::get);
         let mut report = Report::new(self.replay(), sweep.reference());
-        for (kind, pick) in self.picks(&sweep) {
-            let trials = sweep.trials(kind, &pick);
+        for (kind, trials) in self.trials(&sweep) {
             let (bar, watch) = (progress::bar(&format!("{} {}", kind.id, kind.name), trials.len()), Watch::begin());
             let tried = sweep.run(&trials, threads, |_| bar.inc(1));
             bar.finish_and_clear();
@@ -149,38 +150,33 @@ impl Sweep {
         [command].into_iter().chain(gates).collect::<Vec<_>>().join(" ")
     }
 
-    /// Which trials of which kinds.
-    fn picks(&self, sweep: &sweep::Sweep) -> Vec<(&'static Trials, Pick)> {
+    /// The trials of each kind, in the order of the list of faults.
+    fn trials(&self, sweep: &sweep::Sweep) -> Vec<(&'static Trials, Vec<Trial>)> {
         let Self { every, offset, .. } = *self;
+        let pick = |most: usize| Pick { every, offset, most, from_seed: self.seed };
         if let Some(seeds) = self.fault_free {
-            let pick = Pick { every, offset, most: seeds, from_seed: self.seed };
-            return Trials::called("F00").into_iter().map(|kind| (kind, pick)).collect();
+            let kinds = Trials::called("F00").into_iter();
+            return kinds.map(|kind| (kind, sweep.trials(kind, &pick(seeds)))).collect();
         }
         let mut kinds: Vec<&'static Trials> = self.kinds.iter().flat_map(|named| named.0.iter().copied()).collect();
         if kinds.is_empty() {
             // Those that nothing goes wrong in are for whoever asks for them.
             kinds = Trials::all().into_iter().filter(|kind| kind.id != "F00").collect();
         }
-        let writes = sweep.reference().writes.len();
-        let at_writes = kinds.iter().filter(|kind| kind.is_at_writes()).count();
-        let others = kinds.len() - at_writes;
-        let left = self.budget.map(|budget| budget.saturating_sub(at_writes * writes) / others.max(1));
-        let most = |kind: &Trials| match (self.trials, self.budget) {
-            (Some(most), _) => most,
-            (None, Some(budget)) if kind.is_at_writes() => budget / at_writes.max(1),
-            (None, Some(_)) => left.unwrap_or_default(),
-            (None, None) if kind.is_at_writes() => usize::MAX,
-            // As many pairs as there are writes: each with the next one.
-            (None, None) => {
-                if kind.is_of_seeds() {
-                    SEEDS
-                } else {
-                    writes
-                }
-            }
-        };
-        let pick = |kind: &'static Trials| (kind, Pick { every, offset, most: most(kind), from_seed: self.seed });
-        kinds.into_iter().map(pick).collect()
+        // Of seeds there is no end: they come last, and take what the others leave of a budget.
+        let mut ends_first = kinds.clone();
+        ends_first.sort_by_key(|kind| (!kind.is_at_writes(), kind.is_of_seeds()));
+        let (mut left, mut of_kinds) = (self.budget, Vec::new());
+        for (index, kind) in ends_first.iter().enumerate() {
+            let share = left.map(|left| left.div_ceil(ends_first.len() - index));
+            let most = self.trials.or(share).unwrap_or_else(|| usual(kind, sweep.reference().writes.len()));
+            let trials = sweep.trials(kind, &pick(most));
+            left = left.map(|left| left.saturating_sub(trials.len()));
+            of_kinds.push((*kind, trials));
+        }
+        let place = |kind: &Trials| kinds.iter().position(|other| other.name == kind.name);
+        of_kinds.sort_by_key(|(kind, _)| place(kind));
+        of_kinds
     }
 
     /// One trial, with what happened in it.
@@ -194,6 +190,15 @@ impl Sweep {
             output::data(&format!("{timeline}\n{tried}"))?;
         }
         Ok(if is_broken { Exit::OperationFailed } else { Exit::Done })
+    }
+}
+
+/// How many trials there are of a kind, where nobody says how many: one for each write, and each pair with the next one.
+fn usual(kind: &Trials, writes: usize) -> usize {
+    match (kind.is_at_writes(), kind.is_of_seeds()) {
+        (true, _) => usize::MAX,
+        (false, true) => SEEDS,
+        (false, false) => writes,
     }
 }
 
