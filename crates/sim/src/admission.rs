@@ -17,6 +17,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::StatusCode;
 use kube::Resource;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::{Cluster, MachineDeployment, MachineSet};
 use windlass_api::kind::control_plane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
@@ -27,7 +28,7 @@ use windlass_apiserver::admission::{FailurePolicy, Handler, Rule, Scope, Webhook
 use windlass_apiserver::field::FieldError;
 use windlass_apiserver::selector::label::LabelSelector;
 use windlass_apiserver::status::ApiError;
-use windlass_apiserver::store::Store;
+use windlass_apiserver::store::{Entry, Store};
 
 /// The group that Cluster API names in its refusals, also in those of control planes.
 const CORE_GROUP: &str = "cluster.x-k8s.io";
@@ -150,4 +151,14 @@ fn readable(path: &str, version: &str, why: &str) -> Vec<FieldError> {
 /// The text of a field, which may not be there.
 fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
+}
+
+/// Under which name the store has a kind.
+fn resource<K: Resource<DynamicType = ()>>() -> String {
+    format!("{}.{}", K::plural(&()), K::group(&()))
+}
+
+/// An object as it is stored.
+fn read<K: DeserializeOwned>(entry: &Entry) -> Option<K> {
+    serde_json::from_slice(&entry.json).ok()
 }

@@ -154,11 +154,9 @@ pub(crate) fn show(kind: &Kind, paths: &Scale, object: &Value) -> Value {
     shown
 }
 
-/// Gives an object as many replicas as its scale says.
+/// Gives an object as many replicas as its scale says, which leaves out that it is none.
 pub(crate) fn settle(paths: &Scale, scale: &Value, object: &mut Value) {
-    if let Some(replicas) = scale["spec"]["replicas"].as_i64() {
-        put(object, &paths.spec, replicas.into());
-    }
+    put(object, &paths.spec, scale["spec"]["replicas"].as_i64().unwrap_or_default().into());
 }
 
 /// A scale as a table of one row.

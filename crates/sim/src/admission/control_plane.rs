@@ -5,10 +5,12 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use windlass_api::kind::control_plane::KubeadmControlPlane;
 use windlass_api::version::{KubernetesVersion, MinorVersion};
 use windlass_apiserver::field::FieldError;
+use windlass_apiserver::store::Key;
 
-use super::{Asked, Verdict, readable, text};
+use super::{Asked, Verdict, read, readable, resource, text};
 
 /// What may be changed, with all that is in it.
 const CHANGEABLE: [&str; 40] = [
@@ -68,12 +70,19 @@ pub(super) fn judge(asked: &Asked<'_>) -> Verdict {
     errors.into()
 }
 
-/// The number alone, for whoever changes it and nothing else.
+/// The number alone, for whoever changes it and nothing else: a scale, in which none is zero. Where etcd is, the control plane says.
 pub(super) fn judge_scale(asked: &Asked<'_>) -> Verdict {
-    let spec = &asked.object["spec"];
-    let denied = match spec["replicas"].as_i64().unwrap_or(1) {
+    let metadata = &asked.object["metadata"];
+    let key = Key::new(text(&metadata["namespace"]), text(&metadata["name"]));
+    let has_external_etcd = || {
+        let control_plane = asked.store.get(&resource::<KubeadmControlPlane>(), &key);
+        control_plane.and_then(|entry| read::<Value>(&entry)).is_some_and(|object| is_external(&object["spec"]))
+    };
+    let denied = match asked.object["spec"]["replicas"].as_i64().unwrap_or_default() {
         ..=0 => Some("replicas should be greater than zero"),
-        count if count % 2 == 0 && !is_external(spec) => Some("replicas cannot be an even number when etcd is stacked"),
+        count if count % 2 == 0 && !has_external_etcd() => {
+            Some("replicas cannot be an even number when etcd is stacked")
+        }
         _ => None,
     };
     Verdict { denied, ..Verdict::default() }

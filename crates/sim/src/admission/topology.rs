@@ -10,7 +10,7 @@ use windlass_api::{annotation, label};
 use windlass_apiserver::field::FieldError;
 use windlass_apiserver::store::{Entry, Key, Range, Store};
 
-use super::{Asked, Verdict, readable, text};
+use super::{Asked, Verdict, read, readable, resource, text};
 use crate::management::contract::{self, ControlPlaneState};
 
 const VERSION: &str = "spec.topology.version";
@@ -152,12 +152,4 @@ impl<'a> Parts<'a> {
         (!names.is_empty())
             .then(|| format!("there are still MachineDeployments completing a previous upgrade: [{names}]"))
     }
-}
-
-fn resource<K: kube::Resource<DynamicType = ()>>() -> String {
-    format!("{}.{}", K::plural(&()), K::group(&()))
-}
-
-fn read<K: DeserializeOwned>(entry: &Entry) -> Option<K> {
-    serde_json::from_slice(&entry.json).ok()
 }

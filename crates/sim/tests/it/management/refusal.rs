@@ -85,13 +85,14 @@ fn a_control_plane_has_an_odd_number_of_machines_and_a_version() {
             let spec = control_plane(replicas, version, &etcd);
             assert_eq!(created::<KubeadmControlPlane>(&client, name, spec).await, expected, "{name}");
         }
-        let scaled = |replicas: u32| {
+        let scaled = |name: &'static str, replicas: u32| {
             let (api, patch) = (api::<KubeadmControlPlane>(&client), json!({"spec": {"replicas": replicas}}));
-            async move { said(api.patch_scale("three", &PatchParams::default(), &Patch::Merge(patch)).await) }
+            async move { said(api.patch_scale(name, &PatchParams::default(), &Patch::Merge(patch)).await) }
         };
-        assert_eq!(scaled(4).await, "replicas cannot be an even number when etcd is stacked");
-        assert_eq!(scaled(0).await, "replicas should be greater than zero");
-        assert_eq!(scaled(5).await, "");
+        assert_eq!(scaled("three", 4).await, "replicas cannot be an even number when etcd is stacked");
+        assert_eq!(scaled("three", 0).await, "replicas should be greater than zero");
+        assert_eq!(scaled("three", 5).await, "");
+        assert_eq!(scaled("two-elsewhere", 4).await, "");
     });
 }
 
