@@ -13,6 +13,7 @@ use windlass_api::annotation;
 use windlass_api::name::{ClusterName, NameError, Namespace, ReleaseName};
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
 
+use crate::release::yaml;
 use key::{Meaning, closest, meaning};
 
 /// A flat configuration, as it was written.
@@ -110,8 +111,8 @@ pub enum LegacyError {
 impl Configuration {
     /// Reads a text. `None` if it is a manifest: it says what kind of object it is.
     pub fn read(text: &str) -> Result<Option<Self>, LegacyError> {
-        let syntax = |why: String| LegacyError::Syntax { why: why.lines().next().unwrap_or_default().to_owned() };
-        let mut documents: Vec<Value> = serde_saphyr::from_multiple(text).map_err(|error| syntax(error.to_string()))?;
+        let syntax = |why: String| LegacyError::Syntax { why };
+        let mut documents: Vec<Value> = yaml::documents(text).map_err(|cause| syntax(cause.to_string()))?;
         documents.retain(|document| !document.is_null());
         let is_manifest = |document: &Value| document.get("kind").is_some() || document.get("apiVersion").is_some();
         if documents.iter().any(is_manifest) {

@@ -18,7 +18,7 @@ mod original;
 mod package;
 mod placement;
 mod tkr;
-mod yaml;
+pub(crate) mod yaml;
 
 use std::collections::BTreeMap;
 use std::fmt;

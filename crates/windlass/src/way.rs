@@ -5,10 +5,12 @@
 use std::fmt;
 
 use serde::Serialize;
-use windlass_api::annotation;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
+use windlass_api::name::ClusterName;
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
+use windlass_api::{annotation, label};
 use windlass_plan::release::Release;
+use windlass_plan::resolve::catalogue::ReleaseObject;
 use windlass_plan::resolve::{self, Hop, Position, Refusal};
 use windlass_rehearse::rehearsal::Wish;
 
@@ -66,6 +68,20 @@ impl Way {
         Ok(Self { from: from.clone(), to: to.distribution.clone(), hops: hops.iter().map(hop).collect() })
     }
 
+    /// The way of a cluster of a class to the newest release that begins like this, and that can be used. Its workers always go
+    /// along: there is one release for all of its machines.
+    pub fn of_class(
+        from: &KubernetesVersion,
+        to: &VersionPrefix,
+        releases: &[ReleaseObject],
+    ) -> Result<Self, Box<Refusal>> {
+        let to = resolve::newest(to, releases)?;
+        let position = Position { control_plane: from, workers: None };
+        let hops = resolve::hops(position, &to.version, releases).map_err(Box::new)?;
+        let hop = |hop: &Hop<'_, ReleaseObject>| WayHop { to: hop.release.version.clone(), workers: true };
+        Ok(Self { from: from.clone(), to: to.version.clone(), hops: hops.iter().map(hop).collect() })
+    }
+
     /// Whether it takes more than one ordinary update to go it: there are several, or the workers were left behind before.
     pub fn is_long(&self) -> bool {
         self.hops.len() > 1 || self.hops.iter().any(|hop| hop.to == self.from)
@@ -114,14 +130,23 @@ pub fn waits(cluster: &TanzuKubernetesCluster, at: &KubernetesVersion) -> Option
 pub fn current(cluster: &TanzuKubernetesCluster) -> Result<KubernetesVersion, Unresolved> {
     let name = || cluster.metadata.name.clone().unwrap_or_default();
     let text = cluster.spec.distribution.full_version.as_deref();
-    text.and_then(|text| text.parse().ok()).ok_or_else(|| Unresolved { cluster: name() })
+    text.and_then(|text| text.parse().ok())
+        .ok_or_else(|| Unresolved { cluster: name(), field: "spec.distribution.fullVersion".to_owned() })
 }
 
 /// A cluster without a release has no way to another.
 #[derive(Debug, thiserror::Error)]
-#[error("the cluster {cluster} has no release: spec.distribution.fullVersion is not a version")]
+#[error("the cluster {cluster} has no release: {field} is not a version")]
 pub struct Unresolved {
     cluster: String,
+    field: String,
+}
+
+impl Unresolved {
+    /// A cluster of a class has it in a label.
+    pub fn of_class(cluster: &ClusterName) -> Self {
+        Self { cluster: cluster.to_string(), field: format!("metadata.labels[{}]", label::RELEASE) }
+    }
 }
 
 impl Explained for Unresolved {

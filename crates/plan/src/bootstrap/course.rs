@@ -6,6 +6,7 @@ use windlass_api::kind::cluster_api::{Cluster, Progress};
 use windlass_api::kind::cluster_update::WaitingFor;
 use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::kind::{Condition, condition};
+use windlass_api::reason::TopologyReason;
 
 use crate::hook;
 use crate::resolve::hold::Held;
@@ -84,14 +85,10 @@ impl<'a> Course<'a> {
     /// Cluster API has seen the latest wish, and all machines are there and as they should be.
     fn is_rolled(&self) -> bool {
         let Some(status) = &self.cluster.status else { return false };
-        let all = |part: &Progress| {
-            let counts = [part.replicas, part.up_to_date_replicas, part.available_replicas];
-            counts.iter().all(|count| count.unwrap_or_default() == part.desired_replicas.unwrap_or_default())
-        };
         let is_of_now = |it: &Condition| it.observed_generation == self.cluster.metadata.generation;
         let topology = condition(&status.conditions, ConditionType::TopologyReconciled.as_str());
         topology.is_some_and(|it| is_true(it) && is_of_now(it))
-            && [&status.control_plane, &status.workers].into_iter().flatten().all(all)
+            && [&status.control_plane, &status.workers].into_iter().flatten().all(is_whole)
     }
 
     /// How it is, in one word.
@@ -150,7 +147,10 @@ impl<'a> Course<'a> {
     fn of_packages(&self) -> Option<WaitingFor> {
         let stalled = self.condition(ConditionType::Stalled).filter(|it| is_true(it));
         let ready = self.condition(ConditionType::PackagesReady).filter(|it| !is_true(it));
-        stalled.or(ready).map(|it| self.wait(Stage::Packages, "ClusterBootstrap", it))
+        let mut wait = self.wait(Stage::Packages, "ClusterBootstrap", stalled.or(ready)?);
+        // It has been waited for since before somebody found that it stalls.
+        wait.since = ready.map_or(wait.since, |it| Some(it.last_transition_time.clone()));
+        Some(wait)
     }
 
     /// Whether what Cluster API says is what we have told it, when it asked.
@@ -163,8 +163,28 @@ impl<'a> Course<'a> {
         let status = self.cluster.status.as_ref()?;
         let of = |type_: ConditionType| condition(&status.conditions, type_.as_str());
         let found = [of(ConditionType::TopologyReconciled), of(ConditionType::Available)];
-        let found = found.into_iter().flatten().find(|it| !is_true(it) && !it.message.is_empty());
-        found.map(|it| self.wait(Stage::ControlPlane, "Cluster", it))
+        let found = found.into_iter().flatten().find(|it| !is_true(it) && !it.message.is_empty())?;
+        let mut wait = self.wait(self.stage(), "Cluster", found);
+        // It is said of a pause that is ours, or is over.
+        let annotated = self.cluster.metadata.annotations.as_ref().is_some_and(|it| annotation::PAUSED.is_in(it));
+        if wait.reason == TopologyReason::Paused.as_str() && !annotated {
+            wait.message = match Held::of(self.cluster).hold {
+                Some(release) => format!("the packages of {release} are in, and the hold of its machines ends"),
+                None => "it is paused no more, and Cluster API has not gone on yet".to_owned(),
+            };
+        }
+        Some(wait)
+    }
+
+    /// What Cluster API is at: workers, when all machines of the control plane are as they should be.
+    fn stage(&self) -> Stage {
+        let control_plane = self.cluster.status.as_ref().and_then(|status| status.control_plane.as_ref());
+        let wanted = self.cluster.spec.topology.as_ref().map(|topology| topology.version.as_str());
+        let has_it = |part: &Progress| {
+            let mut others = part.versions.iter().filter(|it| Some(it.version.as_str()) != wanted);
+            !part.versions.is_empty() && others.next().is_none() && is_whole(part)
+        };
+        if control_plane.is_some_and(has_it) { Stage::Workers } else { Stage::ControlPlane }
     }
 
     fn pause(&self) -> WaitingFor {
@@ -198,6 +218,12 @@ fn is_true(condition: &Condition) -> bool {
     condition.status == "True"
 }
 
+/// Whether machines are as many as they should be, and as they should be.
+fn is_whole(part: &Progress) -> bool {
+    let counts = [part.replicas, part.up_to_date_replicas, part.available_replicas];
+    counts.iter().all(|count| count.unwrap_or_default() == part.desired_replicas.unwrap_or_default())
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
@@ -207,7 +233,7 @@ mod tests {
     const NEW: &str = "v1.25.7---vmware.2-tkg.1";
 
     /// A cluster that is at its release, and what is different in this one.
-    fn check(cluster: &Value, bootstrap: &Value, word: Word, waits: &[&str]) {
+    fn with(cluster: &Value) -> Cluster {
         let mut whole = json!({
             "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
             "metadata": {"name": "wl", "namespace": "dev", "generation": 3, "labels": {"run.tanzu.vmware.com/tkr": NEW}},
@@ -218,17 +244,29 @@ mod tests {
             },
         });
         merge(&mut whole, cluster);
+        serde_json::from_value(whole).unwrap()
+    }
+
+    /// What such a cluster is called, and what is in the way.
+    fn check(cluster: &Value, bootstrap: &Value, word: Word, waits: &[&str]) {
         let mut packages = json!({
             "apiVersion": "run.tanzu.vmware.com/v1alpha3", "kind": "ClusterBootstrap", "metadata": {"name": "wl"}, "spec": {},
             "status": {"resolvedTKR": NEW, "conditions": [said("PackagesReady", "True", "")]},
         });
         merge(&mut packages, bootstrap);
         let (cluster, bootstrap): (Cluster, ClusterBootstrap) =
-            (serde_json::from_value(whole).unwrap(), serde_json::from_value(packages).unwrap());
+            (with(cluster), serde_json::from_value(packages).unwrap());
         let course = Course { cluster: &cluster, bootstrap: Some(&bootstrap) };
         let told: Vec<String> =
             course.waits().iter().map(|wait| format!("{}: {}", wait.object, wait.message)).collect();
         assert_eq!((course.word(), told.iter().map(String::as_str).collect::<Vec<_>>()), (word, waits.to_vec()));
+    }
+
+    /// At which stage it waits for machines.
+    fn check_stage(cluster: &Value, stage: &str) {
+        let cluster = with(cluster);
+        let waits = Course { cluster: &cluster, bootstrap: None }.waits();
+        assert_eq!(waits.iter().map(|wait| wait.stage.as_str()).collect::<Vec<_>>(), [stage]);
     }
 
     fn merge(value: &mut Value, more: &Value) {
@@ -251,10 +289,11 @@ mod tests {
         let well = json!({});
         check(&well, &well, Word::Running, &[]);
         let failing = json!({"status": {"conditions": [said("PackagesReady", "False", "antrea has failed")]}});
-        let held = json!({
+        let mut held = json!({
             "metadata": {"annotations": {"tkg.tanzu.vmware.com/paused": NEW}}, "spec": {"paused": true},
             "status": {"conditions": [said("TopologyReconciled", "False", "Cluster spec.paused is set to true")]},
         });
+        held["status"]["conditions"][0]["reason"] = json!("Paused");
         let told = "ClusterBootstrap/wl: antrea has failed";
         check(&held, &failing, Word::Updating, &[told]);
         let stalled = [said("PackagesReady", "False", "antrea has failed"), said("Stalled", "True", "it lasts")];
@@ -267,8 +306,25 @@ mod tests {
         let asked = "packages of b come first: antrea has failed";
         let asks = json!({"status": {"conditions": [said("TopologyReconciled", "False", asked)]}});
         check(&asks, &failing, Word::Updating, &[told]);
+        let ends = format!("Cluster/wl: the packages of {NEW} are in, and the hold of its machines ends");
+        check(&held, &well, Word::Updating, &[&ends]);
+        let mut let_go = held.clone();
+        (let_go["metadata"], let_go["spec"]["paused"]) = (json!({}), json!(false));
+        let not_yet = "Cluster/wl: it is paused no more, and Cluster API has not gone on yet";
+        check(&let_go, &well, Word::Updating, &[not_yet]);
         let rolling = json!({"status": {"conditions": [said("TopologyReconciled", "False", "MachineDeployment a")]}});
         check(&rolling, &well, Word::Updating, &["Cluster/wl: MachineDeployment a"]);
+        check_stage(&rolling, "controlPlane");
+        let counts = |version: &str, up_to_date: u32| {
+            let progress = json!({"desiredReplicas": 3, "replicas": 3, "upToDateReplicas": up_to_date, "availableReplicas": 3,
+                "versions": [{"version": version, "replicas": 3}]});
+            let mut cluster = rolling.clone();
+            cluster["status"]["controlPlane"] = progress;
+            cluster
+        };
+        check_stage(&counts("v1.24.9+vmware.1", 3), "controlPlane");
+        check_stage(&counts("v1.25.7+vmware.2", 2), "controlPlane");
+        check_stage(&counts("v1.25.7+vmware.2", 3), "workers");
         let without_release = json!({"metadata": {"labels": null}});
         check(&without_release, &json!({"status": null}), Word::Running, &[]);
         check(&json!({"status": {"initialization": null}}), &well, Word::Creating, &[]);

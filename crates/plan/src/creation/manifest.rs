@@ -157,10 +157,39 @@ impl Manifest {
         Ok(Self { name, object, before })
     }
 
+    /// The fields of the cluster that nobody here knows: newer ones than ours, or misspelled ones. They are sent as they are.
+    pub fn strangers(&self) -> Result<Vec<String>, ManifestError> {
+        let known = serde_json::to_value(self.cluster()?);
+        let known = known.map_err(|error| ManifestError::Shape { why: error.to_string() })?;
+        let mut found = Vec::new();
+        strangers("spec", &self.object["spec"], &known["spec"], &mut found);
+        found.sort_unstable();
+        Ok(found)
+    }
+
     /// The cluster as what it is.
     pub fn cluster(&self) -> Result<Cluster, ManifestError> {
         let read = serde_json::from_value(self.object.clone());
         read.map_err(|error| ManifestError::Shape { why: error.to_string() })
+    }
+}
+
+/// The fields that are in an object, and not in what was understood of it. What is empty says nothing.
+fn strangers(path: &str, object: &Value, known: &Value, found: &mut Vec<String>) {
+    match object {
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                strangers(&format!("{path}.{key}"), value, &known[key], found);
+            }
+        }
+        Value::Array(items) => {
+            for (index, value) in items.iter().enumerate() {
+                strangers(&format!("{path}[{index}]"), value, &known[index], found);
+            }
+        }
+        Value::Null => {}
+        _ if known.is_null() => found.push(path.to_owned()),
+        _ => {}
     }
 }
 

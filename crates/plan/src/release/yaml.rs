@@ -42,7 +42,7 @@ fn limits() -> Options {
 }
 
 /// Reads the documents of a text.
-pub(super) fn documents<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, Cause> {
+pub(crate) fn documents<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, Cause> {
     serde_saphyr::from_multiple_with_options(text, limits()).map_err(|error| cause(&error))
 }
 

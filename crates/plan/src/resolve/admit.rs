@@ -21,7 +21,7 @@ use super::catalogue::{Catalogue, Malformed};
 use super::cluster::{Asked, Resolved, resolve, wanted_releases};
 use super::hold::{Held, HoldBy, held};
 use super::query::Unresolved;
-use super::{Refusal, change, copy};
+use super::{Refusal, change, copy, listed};
 use wish::Wish;
 
 /// A cluster that somebody writes, and what has to be known to judge it.
@@ -73,6 +73,13 @@ pub enum Refused {
         /// By its version.
         version: VersionPrefix,
     },
+    /// Its label was changed to what names no release.
+    NoName {
+        /// The label.
+        label: ReleaseName,
+        /// The names that it could have.
+        known: Vec<ReleaseName>,
+    },
     /// No release fits.
     Unresolved(Box<Unresolved>),
     /// It may not go there.
@@ -94,6 +101,13 @@ impl fmt::Display for Refused {
                 "metadata.labels[{}] asks for {label} and spec.topology.version for {version}, with which that does not \
                  begin; change one of them, and the other follows",
                 label::RELEASE
+            ),
+            Self::NoName { label, known } => write!(
+                f,
+                "metadata.labels[{}]: {label} names no release: a label has the whole of a name, and the beginning of a \
+                 version can be asked for in spec.topology.version; there are {}",
+                label::RELEASE,
+                listed(known)
             ),
             Self::Unresolved(unresolved) => write!(f, "spec.topology: {unresolved}"),
             Self::Path(refusal) => write!(f, "spec.topology: {refusal}"),
@@ -165,7 +179,8 @@ fn resolved(request: &Request<'_>) -> Result<Option<Resolved>, Refused> {
             .map_or(Ok(None), |(namespace, name)| Err(Refused::NoClass { class: format!("{namespace}/{name}") }));
     };
     let malformed = |malformed| Refused::Malformed(Box::new(malformed));
-    let read = match Wish::of(cluster, before) {
+    let wish = Wish::of(cluster, before);
+    let read = match wish.clone() {
         Wish::Release(release) => Asked::read(&wish::asking_for(cluster, &release), class),
         Wish::Version => Asked::read(cluster, class),
         Wish::Both(release) => {
@@ -177,6 +192,13 @@ fn resolved(request: &Request<'_>) -> Result<Option<Resolved>, Refused> {
         }
     };
     let Some(mut asked) = read.map_err(malformed)? else { return Ok(None) };
+    let catalogue = Catalogue::read(request.releases, request.os_images);
+    if let Wish::Release(label) = wish
+        && label.version().is_err()
+    {
+        let known = catalogue.releases.into_iter().map(|release| release.name).collect();
+        return Err(Refused::NoName { label, known });
+    }
     if let Some(before) = before {
         asked.current = release_of(before);
     }
@@ -184,7 +206,6 @@ fn resolved(request: &Request<'_>) -> Result<Option<Resolved>, Refused> {
     if let Some(release) = wish::unheard(&asked, cluster, before) {
         asked.version = release;
     }
-    let catalogue = Catalogue::read(request.releases, request.os_images);
     let found = resolve(&asked, &catalogue).map_err(|unresolved| Refused::Unresolved(Box::new(unresolved)))?;
     let to = found.release.version().ok().filter(|_| before.is_some());
     if let (Some(from), Some(to)) = (start(request, &asked), to)

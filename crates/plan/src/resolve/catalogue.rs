@@ -13,6 +13,7 @@ use windlass_api::label;
 use windlass_api::name::{NameError, ObjectName, ReleaseName};
 use windlass_api::version::{KubernetesVersion, VersionError};
 
+use super::query::fit;
 use super::{Versioned, selector};
 
 /// The release objects that there are.
@@ -130,6 +131,12 @@ impl Catalogue {
         }
         found.sort_by(|left, right| left.version.cmp(&right.version).then_with(|| left.name.cmp(&right.name)));
         Self { releases: found, malformed }
+    }
+
+    /// Those that clusters can be led to: nothing on them keeps them from it.
+    pub fn usable(self) -> Vec<ReleaseObject> {
+        let is_usable = |release: &ReleaseObject| fit::excluded(&release.labels).is_none();
+        self.releases.into_iter().filter(is_usable).collect()
     }
 
     /// The release of this name.

@@ -5,7 +5,7 @@
 //! only one asked for. What is left must have a fitting image for every part; the newest of these is chosen, and then each
 //! part must have exactly one image that fits: two that fit are a question to a person, and no choice of ours.
 
-mod fit;
+pub(super) mod fit;
 mod unresolved;
 
 use std::collections::BTreeMap;

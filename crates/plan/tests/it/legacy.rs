@@ -192,6 +192,9 @@ fn a_refusal_names_the_key_and_what_would_be_accepted() {
 fn a_manifest_is_none_and_a_text_is_neither() {
     assert_eq!(Configuration::read("apiVersion: v1\nkind: Cluster\n"), Ok(None));
     assert!(matches!(Configuration::read("just words"), Err(LegacyError::Syntax { .. })));
+    let twice = Configuration::read("CNI: antrea\nCLUSTER_NAME: a\nCNI: calico\n").unwrap_err();
+    let why = "it is neither a manifest nor a flat configuration: duplicate mapping key: CNI not allowed here at line 3, column 1";
+    assert_eq!(twice.to_string(), why);
     assert!(matches!(Configuration::read("A: 1\n---\nB: 2\n"), Err(LegacyError::Syntax { .. })));
 }
 

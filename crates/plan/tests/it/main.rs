@@ -8,6 +8,7 @@ mod change;
 mod classic;
 mod drives;
 mod envelope;
+mod examples;
 mod fake;
 mod fuzz;
 mod gates;

@@ -6,11 +6,15 @@ pub mod show;
 pub mod verify;
 
 use serde::Serialize;
-use windlass_api::name::ClusterName;
+use windlass_api::kind::cluster_api::Cluster;
+use windlass_api::kind::release::TanzuKubernetesRelease;
+use windlass_api::name::{ClusterName, ReleaseName};
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
+use windlass_plan::hook;
+use windlass_plan::resolve::catalogue::Catalogue;
 
 use crate::changed::Changed;
-use crate::client::{self, Connection, Management};
+use crate::client::{self, AnyCluster, Connection, Management};
 use crate::error::{Exit, Failure};
 use crate::output;
 use crate::release::{self, Summary, object};
@@ -151,16 +155,33 @@ pub struct ReleasePath {
 impl Path {
     async fn run(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
-        let cluster = management.cluster(&self.cluster).await?;
-        let releases = release::all(&management).await?;
-        let from = way::current(&cluster)?;
-        let way = Way::find(&cluster, &from, &self.to, &releases).map_err(release::Error::from)?;
+        let way = match management.any_cluster(&self.cluster).await? {
+            AnyCluster::OfClass => self.of_class(&management).await?,
+            AnyCluster::Machines(_) | AnyCluster::ByLabel(_) => {
+                let cluster = management.cluster(&self.cluster).await?;
+                let releases = release::all(&management).await?;
+                let from = way::current(&cluster)?;
+                Way::find(&cluster, &from, &self.to, &releases).map_err(release::Error::from)?
+            }
+        };
         let path = ReleasePath { cluster: self.cluster, way };
         match self.output {
             Some(format) => format.tell(&names(path.way.hops.iter().map(|hop| &hop.to)), "ReleasePath", path)?,
             None => path.print()?,
         }
         Ok(Exit::Done)
+    }
+
+    /// The way of a cluster of a class: from the release of its label, by those that can be used.
+    async fn of_class(&self, management: &Management) -> Result<Way, Failure> {
+        let cluster = management.api::<Cluster>().get(self.cluster.as_str()).await;
+        let cluster = cluster.map_err(client::Error::while_trying(&format!("read the cluster {}", self.cluster)))?;
+        let name = hook::release(&cluster).and_then(|name| name.parse::<ReleaseName>().ok());
+        let from = name.and_then(|name| name.version().ok());
+        let from = from.ok_or_else(|| way::Unresolved::of_class(&self.cluster))?;
+        let releases = management.all::<TanzuKubernetesRelease>("releases").await?;
+        let usable = Catalogue::read(&releases, &[]).usable();
+        Ok(Way::of_class(&from, &self.to, &usable).map_err(release::Error::from)?)
     }
 }
 

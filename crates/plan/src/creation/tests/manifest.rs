@@ -117,3 +117,22 @@ fn a_cluster_of_the_former_version_is_told_in_the_one_that_is_written() {
         format!("{path}.nodeDrainTimeout of the Cluster cannot be read; a time such as 10m is accepted")
     );
 }
+
+#[test]
+fn fields_that_nobody_here_knows_are_named_and_sent() {
+    let mut object = cluster();
+    object["spec"]["clusterNetwork"] = json!({"pods": {"cidrBlocks": ["10.0.0.0/8"]}});
+    object["spec"]["topology"]["variables"] = json!([{"name": "a", "value": {"of": {"any": "shape"}}}]);
+    let pool = json!({"class": "w", "name": "md-0", "replicas": 2, "deletion": {"nodeDrainTimeoutSeconds": 5}});
+    object["spec"]["topology"]["workers"] = json!({"machineDeployments": [pool]});
+    let strangers = |object: &Value| read(vec![object.clone()], None, None).unwrap().strangers().unwrap();
+    assert_eq!(strangers(&object), Vec::<String>::new());
+
+    object["spec"]["topology"]["controlPlane"] =
+        json!({"replcas": 3, "healthCheck": {"enabled": true}, "metadata": null});
+    object["spec"]["topology"]["workers"]["machineDeployments"][0]["replica"] = json!(2);
+    let wanted = ["controlPlane.healthCheck.enabled", "controlPlane.replcas", "workers.machineDeployments[0].replica"];
+    assert_eq!(strangers(&object), wanted.map(|field| format!("spec.topology.{field}")));
+    let sent = read(vec![object], None, None).unwrap().object;
+    assert_eq!(sent["spec"]["topology"]["controlPlane"]["healthCheck"], json!({"enabled": true}));
+}

@@ -297,6 +297,23 @@ fn what_cannot_be_done_is_refused_with_what_could() {
 }
 
 #[test]
+fn a_label_that_names_no_release_is_refused_and_not_put_back_in_silence() {
+    for label in ["v1.26", "v9", "newest"] {
+        check_refused(
+            |object, _| set_label(object, label),
+            &format!(
+                "metadata.labels[run.tanzu.vmware.com/tkr]: {label} names no release: a label has the whole of a name, and the \
+                 beginning of a version can be asked for in spec.topology.version; there are {OLD}, v1.24.10---vmware.1-tkg.1, \
+                 {NEW}, v1.26.5---vmware.2-tkg.1"
+            ),
+        );
+    }
+    let (stage, running) = (Stage::new(), Stage::new().running());
+    let refusal = stage.admit(&with(&running, |object| set_label(object, "Newest")), Some(&running)).unwrap_err();
+    assert!(refusal.starts_with("Cluster/wl: metadata.labels[run.tanzu.vmware.com/tkr]: "), "{refusal}");
+}
+
+#[test]
 fn what_asks_for_nothing_is_left_alone() {
     let mut stage = Stage::new();
     let plain = with(&object("v1.30.0"), |object| object["metadata"]["annotations"] = json!({"a": "b"}));

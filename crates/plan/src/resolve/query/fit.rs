@@ -43,7 +43,7 @@ pub(super) fn exclusion(query: &Query, release: &ReleaseObject) -> Option<&'stat
 }
 
 /// The first of the labels that keep something from being chosen.
-pub(super) fn excluded(labels: &BTreeMap<String, String>) -> Option<&'static str> {
+pub(in crate::resolve) fn excluded(labels: &BTreeMap<String, String>) -> Option<&'static str> {
     label::EXCLUDED_FROM_RESOLUTION.iter().find(|key| key.is_in(labels)).map(|key| key.name)
 }
 

@@ -90,6 +90,11 @@ impl Order<'_> {
         let given = Given { name: self.name, namespace: &self.management.namespace, release: self.release };
         let mut manifest = Manifest::of(documents, &given).map_err(wrong)?;
         let cluster = manifest.cluster().map_err(wrong)?;
+        for field in manifest.strangers().map_err(wrong)? {
+            output::warning(&format!(
+                "{field}: Windlass does not know this field of a Cluster; it is left to the server"
+            ));
+        }
         self.refuse_existing(&manifest.name).await?;
         let own_class = own_class(&manifest, &cluster);
         let resolved = self.resolve(&manifest.name, &cluster, own_class.clone()).await?;

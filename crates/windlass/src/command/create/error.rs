@@ -147,7 +147,7 @@ impl Explained for Error {
 fn of_flat(file: &str, error: &LegacyError) -> String {
     match error {
         LegacyError::Syntax { .. } => {
-            "a Cluster manifest, or a file of lines such as CLUSTER_NAME: my-cluster".to_owned()
+            format!("{}: to a Cluster manifest, or to lines such as CLUSTER_NAME: my-cluster", corrected(file))
         }
         LegacyError::OtherName { inside, .. } => format!("windlass create cluster {inside} -f {file}"),
         LegacyError::OtherRelease { .. } => "the same without --tkr, or without KUBERNETES_VERSION".to_owned(),

@@ -1,8 +1,12 @@
 //! Writes a cluster, and what has to be there before it: all of it, or nothing.
 
-use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
+use http::Request;
+use http::header::CONTENT_TYPE;
+use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use kube::core::GroupVersionKind;
 use kube::discovery::{self, Scope};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_plan::creation::Manifest;
@@ -22,8 +26,18 @@ pub struct Placed {
     is_there: bool,
 }
 
-fn parameters(dry_run: bool) -> PostParams {
-    PostParams { dry_run, field_manager: Some(FIELD_MANAGER.to_owned()) }
+/// Has the server make an object, or try to. A field that the kind of it does not have is refused; it would only be warned of.
+async fn post<T: DeserializeOwned>(
+    management: &Management,
+    collection: &str,
+    object: &impl Serialize,
+    dry_run: bool,
+) -> Result<T, kube::Error> {
+    let body = serde_json::to_vec(object).map_err(kube::Error::SerdeError)?;
+    let dry_run = if dry_run { "&dryRun=All" } else { "" };
+    let url = format!("{collection}?fieldManager={FIELD_MANAGER}&fieldValidation=Strict{dry_run}");
+    let request = Request::post(url).header(CONTENT_TYPE, "application/json").body(body);
+    management.client.request(request.map_err(kube::Error::HttpError)?).await
 }
 
 /// Finds out where each object goes, and whether the server would take it. Nothing is written.
@@ -32,7 +46,7 @@ pub async fn place(management: &Management, objects: &[Value]) -> Result<Vec<Pla
     for object in objects {
         let one = Placed::of(management, object).await?;
         if !one.is_there {
-            let tried = one.api.create(&parameters(true), &one.object).await;
+            let tried: Result<DynamicObject, _> = post(management, one.api.resource_url(), &one.object, true).await;
             // What is refused for lack of another object of the file is not wrong: it is tried when that is there.
             if placed.iter().all(|before| before.is_there) {
                 tried.map_err(client::Error::while_trying(&format!("create {}", one.what)))?;
@@ -100,10 +114,9 @@ pub fn tell(before: &[Placed]) {
     }
 }
 
-/// Has the server try the cluster, or create it.
+/// Has the server try the cluster, or create it: as it was written, with fields that nobody here knows.
 async fn create(management: &Management, manifest: &Manifest, dry_run: bool) -> Result<Cluster, kube::Error> {
-    let cluster: Cluster = serde_json::from_value(manifest.object.clone()).map_err(kube::Error::SerdeError)?;
-    management.api::<Cluster>().create(&parameters(dry_run), &cluster).await
+    post(management, management.api::<Cluster>().resource_url(), &manifest.object, dry_run).await
 }
 
 /// What the server would store as the cluster.
@@ -116,7 +129,7 @@ pub async fn try_out(management: &Management, manifest: &Manifest) -> Result<Clu
 pub async fn write(management: &Management, manifest: &Manifest, before: Vec<Placed>) -> Result<Cluster, Failure> {
     let mut created = Vec::new();
     for placed in before.into_iter().filter(|placed| !placed.is_there) {
-        match placed.api.create(&parameters(false), &placed.object).await {
+        match post::<DynamicObject>(management, placed.api.resource_url(), &placed.object, false).await {
             Ok(object) => {
                 output::say(&format!("{} created", placed.what));
                 created.push((placed, object));

@@ -12,6 +12,7 @@ use serde_json::json;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::name::ClusterName;
+use windlass_api::version::VersionPrefix;
 use windlass_plan::bootstrap::course::Course;
 use windlass_plan::hook;
 
@@ -67,12 +68,19 @@ impl Upgrade {
         found.map_err(client::Error::while_trying(&format!("read the cluster {}", self.cluster)))
     }
 
-    async fn ask_for(&self, management: &Management, dry_run: bool) -> Result<Cluster, client::Error> {
+    async fn ask_for(&self, management: &Management, dry_run: bool) -> Result<Cluster, Failure> {
         let field_manager = Some(FIELD_MANAGER.to_owned());
         let parameters = PatchParams { dry_run, field_manager, ..PatchParams::default() };
         let patch = Patch::Merge(json!({"spec": {"topology": {"version": self.to.as_str()}}}));
         let patched = management.api::<Cluster>().patch(self.cluster.as_str(), &parameters, &patch).await;
-        patched.map_err(client::Error::while_trying(&format!("upgrade {} to {}", self.cluster, self.to)))
+        let attempt = format!("upgrade {} to {}", self.cluster, self.to);
+        patched.map_err(|error| match client::Error::while_trying(&attempt)(error) {
+            // What admission refuses is about the release, or about the way to it.
+            client::Error::Refused { message, code: 422, .. } => {
+                Error::Refused { cluster: self.cluster.clone(), to: self.to.clone(), why: message }.into()
+            }
+            other => other.into(),
+        })
     }
 
     fn confirm(&self, from: &str, to: &str) -> Result<(), Error> {
@@ -150,6 +158,8 @@ fn release(cluster: &Cluster) -> String {
 /// It is not upgraded, or it is not known whether it is.
 #[derive(Debug, thiserror::Error)]
 enum Error {
+    #[error("{cluster} cannot be upgraded to {to}: {why}")]
+    Refused { cluster: ClusterName, to: VersionPrefix, why: String },
     #[error("{cluster} is not upgraded: {}", if *asked { "the answer was no" } else { "nobody is there to ask, and --yes was not given" })]
     NotConfirmed { cluster: ClusterName, to: String, asked: bool },
     #[error("cannot ask on this terminal")]
@@ -169,13 +179,18 @@ enum Error {
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
-            Self::NotConfirmed { .. } | Self::NoEnvelope { .. } | Self::Interrupted { .. } => Kind::User,
+            Self::Refused { .. } | Self::NotConfirmed { .. } | Self::NoEnvelope { .. } | Self::Interrupted { .. } => {
+                Kind::User
+            }
             Self::Terminal(_) | Self::Unseen { .. } | Self::Gone { .. } | Self::TimedOut { .. } => Kind::Environment,
         }
     }
 
     fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::Refused { cluster, to, .. } => {
+                format!("windlass release list, or windlass release path {cluster} --to {to}")
+            }
             Self::NotConfirmed { cluster, to, .. } => {
                 format!("windlass rehearse {cluster} --to {to}, then windlass upgrade {cluster} --to {to} --yes")
             }
@@ -190,6 +205,7 @@ impl Explained for Error {
 
     fn exit(&self) -> Exit {
         match self {
+            Self::Refused { .. } => Exit::Refused,
             Self::TimedOut { .. } => Exit::TimedOut,
             Self::Interrupted { .. } => Exit::Interrupted,
             Self::Gone { .. } => Exit::OperationFailed,
