@@ -22,6 +22,7 @@ use windlass_runtime::trimmed;
 use crate::access::WorkloadCluster;
 use crate::observe::management::pool::{machines as pool_machines, moved_at, template};
 use crate::observe::management::{machine, network, paused, revision, uid, update_record};
+use crate::observe::orders::{approval, consent};
 use crate::observe::{Gaps, Which, know_by_machines, secrets, workload};
 use crate::reconcile::context::Reach;
 use crate::said::said;
@@ -100,9 +101,9 @@ fn of_parts(parts: &ClassicParts, gaps: &mut Gaps, now: jiff::Timestamp) -> Inve
         topology: None,
         workload: Workload::NotYet,
         update: None,
-        orders: Orders::default(),
+        orders: Orders { approval: approval(&parts.cluster.metadata), ..Orders::default() },
         gaps: Vec::new(),
-        consent: None,
+        consent: consent(&parts.cluster.metadata),
         releases: Releases::default(),
         earlier_templates: Vec::new(),
         deployed: deployed(&parts.cluster),
