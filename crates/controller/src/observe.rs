@@ -4,7 +4,7 @@
 //! that is needed to talk to the workload cluster.
 
 pub(crate) mod attempts;
-mod earlier;
+pub(crate) mod earlier;
 pub(crate) mod management;
 pub(crate) mod orders;
 pub(crate) mod secrets;
