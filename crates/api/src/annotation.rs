@@ -184,7 +184,8 @@ keys! {
     LAST_DEPLOYED_VERSION: KubernetesVersion = "release.giantswarm.io/last-deployed-version",
         |version| version.bare().to_string();
     /// On a classic cluster, by the same hand that labels it with a release: the digest of the envelope that was reviewed for that
-    /// release, as `36.1.0 sha256:…`. Written by `windlass upgrade --plan`; read by us, who begin no other update to it.
+    /// release, as `36.1.0 sha256:…`, and that of the release itself, to tell what has changed since. Written by `windlass upgrade
+    /// --plan`; read by us, who begin no other update to it.
     REVIEWED_ENVELOPE: String = "windlass.dev/reviewed-envelope";
     /// On a Cluster that is to stay paused when we let go of it: its owner had paused it before we held it. Written by our
     /// admission, and by people who pause a Cluster that we hold; read by us, who then take away our own hold and nothing else.
@@ -192,21 +193,21 @@ keys! {
     /// On a Secret of a cluster that was lost and made anew: what it was taken from, `Machine/x`. Written by `windlass secrets
     /// recover`; read by people.
     RECOVERED_FROM: String = "windlass.dev/recovered-from";
-    /// On a `TanzuKubernetesCluster`: the digest of the envelope that somebody has agreed to. Written by people and by `windlass
-    /// approve`; read by us, who begin no other update that needs it.
+    /// On a `TanzuKubernetesCluster`, or on a Cluster whose release is a label: the digest of the envelope that somebody has agreed
+    /// to. Written by people and by `windlass approve`; read by us, who begin no other update that needs it.
     APPROVED: String = "windlass.dev/approved";
-    /// On a `TanzuKubernetesCluster`: the digest of the envelope that somebody does not want. Written by people and by `windlass
-    /// reject`; read by us, who do not begin it.
+    /// On the same: the digest of the envelope that somebody does not want. Written by people and by `windlass reject`; read by us,
+    /// who do not begin it.
     REJECTED: String = "windlass.dev/rejected";
     /// Why somebody decided so. Written and read as the two above.
     DECIDED_BECAUSE: String = "windlass.dev/decided-because";
     /// Who decided last. Written by our admission, and by nobody else; read by us, who put it on record.
     DECIDED_BY: String = "windlass.dev/decided-by";
-    /// On a `TanzuKubernetesCluster`: who asked last for what it is to be, where that has to be approved. Written by our admission;
-    /// read by it, where somebody else has to approve.
+    /// On the same: who asked last for what it is to be, where that has to be approved. Written by our admission; read by it, where
+    /// somebody else has to approve.
     ASKED_BY: String = "windlass.dev/asked-by";
-    /// On a `TanzuKubernetesCluster`: that its updates have to be approved, and by whom, as its namespace wanted it when it was asked
-    /// for. Written by our admission; read by us.
+    /// On the same: that its updates have to be approved, and by whom, as its namespace wanted it when it was asked for. Written by
+    /// our admission; read by us.
     APPROVAL: String = "windlass.dev/approval";
     /// On a `ClusterUpdate` that is to be given up: who wants that. Written by people and by `windlass abort`; read by us, who
     /// undo what was begun if nothing has been replaced yet, and go on otherwise. On a Cluster of a class it is the release that is

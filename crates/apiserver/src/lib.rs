@@ -43,7 +43,7 @@ pub mod quantity;
 pub mod query;
 pub mod request;
 mod respond;
-mod reviews;
+pub mod reviews;
 pub mod schema;
 pub mod selector;
 mod server;

@@ -18,6 +18,7 @@ use crate::kind::{Kind, Registry};
 use crate::lifecycle;
 use crate::load::{Limits, Load};
 use crate::metrics::Metrics;
+use crate::reviews::Rights;
 use crate::store::{Backend, Entry, Key, Observer, Recovered, Retention, Store};
 use crate::subresource::Subresource;
 
@@ -83,6 +84,7 @@ struct Inner {
     registry: RwLock<Arc<Registry>>,
     subresources: RwLock<BTreeMap<(String, String), Arc<dyn Subresource>>>,
     admission: Admission,
+    rights: RwLock<Option<Arc<dyn Rights>>>,
     identities: Identities,
     queue: lifecycle::Queue,
     requests: Load,
@@ -136,6 +138,7 @@ impl ApiServer {
             registry: RwLock::new(registry),
             subresources: RwLock::default(),
             admission,
+            rights: RwLock::default(),
             identities,
             queue,
             requests: Load::default(),
@@ -171,6 +174,15 @@ impl ApiServer {
     /// asked, which is how a rehearsal is.
     pub fn reach(&self, carrier: Arc<dyn Carrier>) {
         self.admission().reach(carrier, self.store());
+    }
+
+    /// From now on questions about rights are answered by this. Without it, as in a fork, everybody may do everything.
+    pub fn answer_about_rights(&self, rights: Arc<dyn Rights>) {
+        *self.0.rights.write().unwrap_or_else(PoisonError::into_inner) = Some(rights);
+    }
+
+    pub(crate) fn rights(&self) -> Option<Arc<dyn Rights>> {
+        self.0.rights.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The webhooks, to add to.

@@ -4,7 +4,7 @@
 //! It reads and answers, and changes nothing but the object in question: so a dry run is told the truth. It keeps out of the
 //! way of what needs no judging (status, deletion, finalizers), also when what it would have to read is not there.
 
-mod approval;
+pub(crate) mod approval;
 mod back;
 mod choice;
 pub mod classic;
@@ -18,6 +18,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 
+use approval::Asking;
 use choice::Verdict;
 
 /// The name by which refusals mention this webhook.
@@ -75,13 +76,13 @@ async fn judge(
             }
         }
     }
-    let stamped = match approval::stamp(client, request).await? {
+    let stamped = match approval::stamp(client, Asking::BySpec, request).await? {
         Ok(stamped) => stamped,
         Err(why) => return Ok(Err(why)),
     };
     if stamped.is_required && !accepted.warnings.is_empty() {
         let name = asked.metadata.name.unwrap_or_default();
-        accepted.warnings.push(format!("{name}: nothing begins before somebody approves it: windlass approve {name}"));
+        accepted.warnings.push(approval::notice(&name));
     }
     accepted.patch.extend(stamped.patch);
     Ok(Ok(accepted))

@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::watcher;
+use kube::{Api, Client};
 use windlass_api::kind::cluster_api::{Cluster, MachineDeployment};
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::control_plane::KubeadmControlPlane;
@@ -204,7 +204,7 @@ async fn reconcile(cached: Arc<Cluster>, ctx: Ctx<Context>) -> Result<Outcome, E
     if matches!(asked(&cluster), Ok(None) | Err(Unlabelled::OtherSort { .. })) {
         return Ok(Outcome::done());
     }
-    let latest = latest(&ctx.reach, &cluster).await?;
+    let latest = latest(&ctx.reach.access.client, &cluster).await?;
     let published = ctx.published();
     match consider(&ctx.reach, &cluster, latest.as_ref(), &published).await {
         Ok(considered) => act(&ctx, &cluster, latest.as_ref(), considered).await,
@@ -221,9 +221,9 @@ fn names(cluster: &Cluster) -> (&str, &str) {
 }
 
 /// The latest update of this very cluster.
-async fn latest(reach: &Reach, cluster: &Cluster) -> Result<Option<ClusterUpdate>, Error> {
+pub(crate) async fn latest(client: &Client, cluster: &Cluster) -> Result<Option<ClusterUpdate>, Error> {
     let (namespace, name) = names(cluster);
-    let updates: Api<ClusterUpdate> = Api::namespaced(reach.access.client.clone(), namespace);
+    let updates: Api<ClusterUpdate> = Api::namespaced(client.clone(), namespace);
     let of_cluster = ListParams::default().labels(&format!("{}={name}", label::CLUSTER_NAME));
     let listed = updates.list(&of_cluster).await;
     let unread = |source| Error::Read { object: format!("the updates of {name}"), source: Box::new(source) };
@@ -283,11 +283,14 @@ async fn act(
 ) -> Result<Outcome, Error> {
     let Considered { input, planned, findings, workload } = considered;
     let sound = findings.iter().all(|finding| finding.severity != Severity::Fatal);
+    if sound
+        && would_begin(latest, &planned)
+        && let Some(other) = record::classic::reviewed_otherwise(cluster, &input, &planned)
+    {
+        record::classic::held(ctx, cluster, &other).await?;
+        return Ok(Outcome::requeue_after(DRIFT));
+    }
     if let (true, Some(begin @ Record::Begin { .. })) = (sound, &planned.record) {
-        if let Some(other) = record::classic::reviewed_otherwise(cluster, &input, &planned) {
-            record::classic::held(ctx, cluster, &other).await?;
-            return Ok(Outcome::requeue_after(DRIFT));
-        }
         record::classic::begin(ctx, cluster, begin).await?;
         return Ok(Outcome::requeue_after(AFTER_WRITES));
     }
@@ -306,6 +309,15 @@ async fn act(
         (false, true) => AWAITED,
         (false, false) => DRIFT,
     }))
+}
+
+/// Whether something is begun: an update, what needs none as it replaces nothing, or what somebody would be asked to approve. What goes on
+/// is held to its record.
+fn would_begin(latest: Option<&ClusterUpdate>, planned: &Planned) -> bool {
+    let has_begun = latest.is_some_and(goes_on);
+    let changes = planned.report.stages.iter().any(|stage| !stage.changes.is_empty());
+    let acts = planned.record.is_some() || !planned.steps.is_empty();
+    !has_begun && changes && (acts || planned.report.pending.is_some())
 }
 
 async fn execute(

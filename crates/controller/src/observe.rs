@@ -4,7 +4,7 @@
 //! that is needed to talk to the workload cluster.
 
 pub(crate) mod attempts;
-mod earlier;
+pub(crate) mod earlier;
 pub(crate) mod management;
 pub(crate) mod orders;
 pub(crate) mod secrets;
@@ -12,7 +12,6 @@ pub(crate) mod workload;
 
 use std::ops::Deref;
 
-use windlass_api::annotation;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::{ClusterName, Namespace, NamespacedName, ObjectName};
 use windlass_plan::inventory::{ClusterState, Gap, Inventory, Machine, Pool, Workload};
@@ -104,7 +103,7 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
     let earlier_jobs =
         update.as_ref().map(|update| earlier::jobs(ctx, &target.cluster.uid, update)).unwrap_or_default();
     let mut orders = orders::find(ctx, &subject, update.as_ref(), &mut gaps).await;
-    orders.approval = orders::approval(tkc);
+    orders.approval = orders::approval(&tkc.metadata);
     let pools = management::pools(ctx, &subject, target, update.as_ref(), &mut gaps).await;
     let secrets = match &cluster {
         ClusterState::Absent => secrets::Found::default(),
@@ -136,7 +135,7 @@ pub(crate) async fn inventory(ctx: &Context, tkc: &TanzuKubernetesCluster, targe
         update,
         orders,
         gaps: gaps.0,
-        consent: tkc.metadata.annotations.as_ref().and_then(|all| all.get(annotation::APPROVED.name)).cloned(),
+        consent: orders::consent(&tkc.metadata),
         releases,
         earlier_templates,
         deployed: None,

@@ -142,6 +142,7 @@ const ANSWERS: &[Right] = &[
     // Releases by label are ConfigMaps of a namespace that may not be there yet, so that no role can be made in it.
     right("", &["configmaps"], &["list"]),
     right("", &["namespaces", "secrets"], &["get"]),
+    right("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
     right("bootstrap.cluster.x-k8s.io", &["kubeadmconfigtemplates"], &["get"]),
     right("cluster.x-k8s.io", &["clusterclasses", "clusters"], &["get"]),
     right("cluster.x-k8s.io", &["machinedeployments"], &["list"]),

@@ -8,10 +8,10 @@
 
 use kube::Client;
 use serde_json::{Value, json};
-use windlass_api::label;
+use windlass_api::{annotation, label};
 use windlass_plan::resolve::hold::HoldBy;
 
-use crate::admission::{self, classic, cluster};
+use crate::admission::{self, approval, classic, cluster};
 use crate::bootstrap::admission as bootstraps;
 use crate::hooks::{BODY_MAX, Reply};
 
@@ -117,11 +117,15 @@ impl Webhook {
             };
             format!("{} != {}", of("object"), of("oldObject"))
         };
+        let decided = approval::ANNOTATIONS.map(|key| changed("annotations", key));
         match self.answers {
             Answers::Clusters => {
                 let resolved =
                     "has(object.spec) && has(object.spec.distribution) && has(object.spec.distribution.fullVersion)";
-                format!("oldObject == null || ({lives} && !({resolved} && object.spec == oldObject.spec))")
+                let approval = decided.join(" || ");
+                format!(
+                    "oldObject == null || ({lives} && (!({resolved} && object.spec == oldObject.spec) || {approval}))"
+                )
             }
             Answers::ClustersOfAClass => {
                 let annotations = cluster::ANNOTATIONS.map(|key| changed("annotations", key)).join(" || ");
@@ -135,7 +139,11 @@ impl Webhook {
                 let key = label::RELEASE_VERSION.name;
                 let is_there = format!("has(object.metadata.labels) && '{key}' in object.metadata.labels");
                 let release = changed("labels", key);
-                format!("{lives} && {is_there} && (oldObject == null || object.spec != oldObject.spec || {release})")
+                let approval = decided.join(" || ");
+                let deployed = changed("annotations", annotation::LAST_DEPLOYED_VERSION.name);
+                format!(
+                    "{lives} && {is_there} && (oldObject == null || object.spec != oldObject.spec || {release} || {deployed} || {approval})"
+                )
             }
             Answers::Bootstraps => {
                 let of = |object: &str| {

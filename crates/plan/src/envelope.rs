@@ -87,9 +87,7 @@ impl Envelope {
             Drive::Machines => {
                 envelope.allow("create", "ConfigMap", role::RELEASE);
                 envelope.allow("delete", "ConfigMap", role::EARLIER_RELEASE);
-                for template in ["WCPMachineTemplate", "KubeadmConfigTemplate"] {
-                    envelope.allow("delete", template, role::EARLIER_TEMPLATE);
-                }
+                envelope.allow_to_tidy();
                 envelope.add_cluster(&scope);
                 envelope.add_machines(&scope, &ends);
                 envelope.add_pools(&scope, &ends);
@@ -154,8 +152,16 @@ impl Envelope {
         self.objects.insert(role.to_owned(), object);
     }
 
+    /// What earlier updates have made, and nobody refers to.
+    fn allow_to_tidy(&mut self) {
+        for template in ["WCPMachineTemplate", "KubeadmConfigTemplate"] {
+            self.allow("delete", template, role::EARLIER_TEMPLATE);
+        }
+    }
+
     /// Objects of the cluster's owner: only what the release sets is written, and references to new templates.
     fn add_classic(&mut self, target: &Target, ends: &Ends<'_>) {
+        self.allow_to_tidy();
         let mut bound = |role: String, (verb, kind): (&str, &str)| {
             self.allow(verb, kind, &role);
             let bounds = Bounds::of(target, verb, kind);

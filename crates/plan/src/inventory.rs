@@ -55,8 +55,8 @@ pub struct Inventory {
     pub consent: Option<String>,
     /// The releases that are kept for it.
     pub releases: Releases,
-    /// The templates that earlier updates have made for its pools, and that nobody refers to any more. They are looked for only
-    /// when no update is under way and all pools are at rest.
+    /// The templates that earlier updates have made for its pools, or for a control plane that Cluster API rolls, and that nobody
+    /// refers to any more. They are looked for only when no update is under way and all pools are at rest.
     pub earlier_templates: Vec<EarlierTemplate>,
     /// The release that the cluster was last brought to, where it says so itself.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -64,6 +64,25 @@ pub enum Drive {
     Topology,
 }
 
+/// The object that stands for a cluster: what is asked for, and what is agreed to, is written on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum ClusterKind {
+    /// All of the cluster is made of it.
+    TanzuKubernetesCluster,
+    /// Cluster API's own.
+    Cluster,
+}
+
+impl ClusterKind {
+    /// The name of the kind.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::TanzuKubernetesCluster => "TanzuKubernetesCluster",
+            Self::Cluster => "Cluster",
+        }
+    }
+}
+
 /// Which cluster.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ClusterId {
@@ -216,6 +235,14 @@ pub enum TargetError {
 }
 
 impl Target {
+    /// The object that stands for the cluster.
+    pub fn kind(&self) -> ClusterKind {
+        match self.drive {
+            Drive::Machines => ClusterKind::TanzuKubernetesCluster,
+            Drive::KubeadmControlPlane | Drive::Topology => ClusterKind::Cluster,
+        }
+    }
+
     /// What the owner asks for.
     pub fn new(tkc: &TanzuKubernetesCluster, release: Release) -> Result<Self, TargetError> {
         let topology = &tkc.spec.topology;

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use windlass_api::{annotation, label};
 
 use super::choice::Unknown;
-use super::{GROUP, RESOURCE};
+use super::{GROUP, RESOURCE, classic};
 
 /// Who has to approve updates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,13 +31,61 @@ enum Policy {
 const STAMPED: [&str; 3] = [annotation::APPROVAL.name, annotation::ASKED_BY.name, annotation::DECIDED_BY.name];
 /// What people decide by.
 const DECISION: [&str; 2] = [annotation::APPROVED.name, annotation::REJECTED.name];
+/// What is judged when it changes, whatever else does.
+pub(crate) const ANNOTATIONS: [&str; 5] = [STAMPED[0], STAMPED[1], STAMPED[2], DECISION[0], DECISION[1]];
 /// The verb that whoever decides needs, on clusters.
 const VERB: &str = "approve";
+
+/// The clusters whose updates can be approved, by what asks for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// The spec of a `TanzuKubernetesCluster`.
+    BySpec,
+    /// The label of a Cluster.
+    ByLabel,
+}
+
+impl Asking {
+    /// What the verb is needed on.
+    fn resource(self) -> [&'static str; 2] {
+        match self {
+            Self::BySpec => [GROUP, RESOURCE],
+            Self::ByLabel => [classic::GROUP, classic::RESOURCE],
+        }
+    }
+
+    /// What is asked for. Who takes the full version away, and asks for what was asked for already, does not ask anew: that is how a
+    /// repository is applied again and again.
+    fn wish(self, of: &Value, now: &Value) -> Value {
+        match self {
+            Self::BySpec => {
+                let mut spec = of["spec"].clone();
+                if now["spec"]["distribution"]["fullVersion"].is_null()
+                    && let Some(distribution) = spec["distribution"].as_object_mut()
+                {
+                    distribution.remove("fullVersion");
+                }
+                spec
+            }
+            Self::ByLabel => of["metadata"]["labels"][label::RELEASE_VERSION.name].clone(),
+        }
+    }
+
+    /// Whether an object is looked at by this webhook. What stands on any other may be made up.
+    fn is_judged(self, object: &Value) -> bool {
+        match self {
+            Self::BySpec => !object.is_null(),
+            Self::ByLabel => !object["metadata"]["labels"][label::RELEASE_VERSION.name].is_null(),
+        }
+    }
+}
 
 /// What becomes of a write.
 pub(super) struct Stamped {
     /// What is changed in the object.
     pub patch: Vec<Value>,
+    /// What is agreed to, when all of it is written.
+    pub agreed_to: Option<String>,
     /// Whether updates have to be approved.
     pub is_required: bool,
 }
@@ -65,8 +113,7 @@ impl Policy {
 
 /// Whether a write changes anything that is written here, or decided by.
 pub(super) fn concerns(object: &Value, old: &Value) -> bool {
-    let other = |key: &&str| annotated(object, key) != annotated(old, key);
-    STAMPED.iter().chain(&DECISION).any(other)
+    ANNOTATIONS.iter().any(|key| annotated(object, key) != annotated(old, key))
 }
 
 fn annotated<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
@@ -74,15 +121,19 @@ fn annotated<'a>(object: &'a Value, key: &str) -> Option<&'a str> {
 }
 
 /// What is written down about a write; or why it may not be.
-pub(super) async fn stamp(client: &Client, request: &Value) -> Result<Result<Stamped, String>, Unknown> {
-    let write = Write { object: &request["object"], old: &request["oldObject"], request };
+pub(super) async fn stamp(
+    client: &Client,
+    asking: Asking,
+    request: &Value,
+) -> Result<Result<Stamped, String>, Unknown> {
+    let write = Write { asking, object: &request["object"], old: &request["oldObject"], request };
     let policy = if write.asks() {
         match policy(client, request["namespace"].as_str().unwrap_or_default()).await? {
             Ok(policy) => policy,
             Err(why) => return Ok(Err(why)),
         }
     } else {
-        annotated(write.old, annotation::APPROVAL.name).and_then(|text| Policy::read(text).ok().flatten())
+        write.before(annotation::APPROVAL.name).and_then(|text| Policy::read(text).ok().flatten())
     };
     if write.decides()
         && let Some(policy) = policy
@@ -91,32 +142,29 @@ pub(super) async fn stamp(client: &Client, request: &Value) -> Result<Result<Sta
             return Ok(Err(why));
         }
         if !may_decide(client, &write).await? {
-            let user = write.user();
+            let (user, [group, resource]) = (write.user(), asking.resource());
             return Ok(Err(format!(
-                "{user} may not decide about updates of {}: the verb {VERB} is missing",
+                "{user} may not decide about updates of {}: the verb {VERB} on {resource}.{group} is missing",
                 write.name()
             )));
         }
     }
-    Ok(Ok(Stamped { patch: write.patch(policy), is_required: policy.is_some() }))
+    let agreed_to = annotated(write.object, annotation::APPROVED.name).filter(|_| !write.is_void(policy));
+    let agreed_to = agreed_to.map(str::to_owned);
+    Ok(Ok(Stamped { patch: write.patch(policy), agreed_to, is_required: policy.is_some() }))
 }
 
-/// Clusters whose updates nobody can approve.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Unapproved {
-    /// Of a class: Cluster API replaces their machines, no envelope bounds that, and so there is nothing that could be approved.
-    OfClass,
-    /// Whose release is a label: approvals are written on a `TanzuKubernetesCluster`.
-    ByLabel,
+/// What whoever asks is told where that has to be approved.
+pub(super) fn notice(name: &str) -> String {
+    format!("{name}: nothing begins before somebody approves it: windlass approve {name}")
 }
 
-/// Refuses another release for such a cluster where that would have to be approved.
-pub(super) async fn refused(client: &Client, request: &Value, of: Unapproved) -> Result<Option<String>, Unknown> {
+/// Refuses another release for a cluster of a class where that would have to be approved: Cluster API replaces their machines, no
+/// envelope bounds that, and so there is nothing that could be approved.
+pub(super) async fn refused_of_class(client: &Client, request: &Value) -> Result<Option<String>, Unknown> {
     let (object, old) = (&request["object"], &request["oldObject"]);
     let release = |object: &Value| {
-        let labels = &object["metadata"]["labels"];
-        [&labels[label::RELEASE.name], &labels[label::RELEASE_VERSION.name], &object["spec"]["topology"]["version"]]
-            .map(Clone::clone)
+        [&object["metadata"]["labels"][label::RELEASE.name], &object["spec"]["topology"]["version"]].map(Clone::clone)
     };
     if old.is_null() || release(object) == release(old) {
         return Ok(None);
@@ -125,19 +173,11 @@ pub(super) async fn refused(client: &Client, request: &Value, of: Unapproved) ->
     Ok(match policy(client, namespace).await? {
         Err(why) => Some(why),
         Ok(None) => None,
-        Ok(Some(_)) => {
-            let why = match of {
-                Unapproved::OfClass => {
-                    "that of a cluster of a class cannot be: no envelope bounds what Cluster API does"
-                }
-                Unapproved::ByLabel => "that of a cluster whose release is a label cannot be yet",
-            };
-            Some(format!(
-                "updates have to be approved in the namespace {namespace}, and {why}; whoever owns the namespace can set its \
-                 label {} to none",
-                label::APPROVAL.name
-            ))
-        }
+        Ok(Some(_)) => Some(format!(
+            "updates have to be approved in the namespace {namespace}, and that of a cluster of a class cannot be: no envelope \
+             bounds what Cluster API does; whoever owns the namespace can set its label {} to none",
+            label::APPROVAL.name
+        )),
     })
 }
 
@@ -151,7 +191,7 @@ async fn policy(client: &Client, namespace: &str) -> Result<Result<Option<Policy
 
 /// Whether the user has the verb. Kubernetes knows no rights for single annotations.
 async fn may_decide(client: &Client, write: &Write<'_>) -> Result<bool, Unknown> {
-    let info = &write.request["userInfo"];
+    let (info, [group, resource]) = (&write.request["userInfo"], write.asking.resource());
     let groups = info["groups"].as_array().map(|groups| {
         let names = groups.iter().filter_map(|group| group.as_str().map(str::to_owned));
         names.collect()
@@ -163,8 +203,8 @@ async fn may_decide(client: &Client, write: &Write<'_>) -> Result<bool, Unknown>
             uid: info["uid"].as_str().map(str::to_owned),
             extra: serde_json::from_value(info["extra"].clone()).ok(),
             resource_attributes: Some(ResourceAttributes {
-                group: Some(GROUP.to_owned()),
-                resource: Some(RESOURCE.to_owned()),
+                group: Some(group.to_owned()),
+                resource: Some(resource.to_owned()),
                 verb: Some(VERB.to_owned()),
                 namespace: write.request["namespace"].as_str().map(str::to_owned),
                 name: Some(write.name().to_owned()),
@@ -181,6 +221,7 @@ async fn may_decide(client: &Client, write: &Write<'_>) -> Result<bool, Unknown>
 
 /// A write of a cluster.
 struct Write<'a> {
+    asking: Asking,
     object: &'a Value,
     old: &'a Value,
     request: &'a Value,
@@ -195,32 +236,36 @@ impl Write<'_> {
         self.object["metadata"]["name"].as_str().unwrap_or_default()
     }
 
-    /// Whether it asks for something else. Who takes the full version away, and asks for what was asked for already, does not: that is
-    /// how a repository is applied again and again.
-    fn asks(&self) -> bool {
-        let without = |object: &Value| {
-            let mut spec = object["spec"].clone();
-            if self.object["spec"]["distribution"]["fullVersion"].is_null()
-                && let Some(distribution) = spec["distribution"].as_object_mut()
-            {
-                distribution.remove("fullVersion");
-            }
-            spec
-        };
-        self.old.is_null() || without(self.object) != without(self.old)
+    /// An annotation as it was, where nobody can have made it up.
+    fn before(&self, key: &str) -> Option<&str> {
+        annotated(self.old, key).filter(|_| self.asking.is_judged(self.old))
     }
 
-    /// Whether it decides about an update. To take a decision back is none.
+    /// Whether it asks for something else.
+    fn asks(&self) -> bool {
+        let wish = |of: &Value| self.asking.wish(of, self.object);
+        !self.asking.is_judged(self.old) || wish(self.object) != wish(self.old)
+    }
+
+    /// Whether it decides about an update. To take a decision back is none, and to leave one where it is.
     fn decides(&self) -> bool {
         let new = |key: &&str| annotated(self.object, key).is_some_and(|value| annotated(self.old, key) != Some(value));
         DECISION.iter().any(new)
+    }
+
+    /// Whether what was decided before goes with what is asked for now: it was decided while nobody had to be asked whether they may,
+    /// or by whoever asks now and may not agree with themselves.
+    fn is_void(&self, policy: Option<Policy>) -> bool {
+        let was_free = policy.is_some() && self.before(annotation::APPROVAL.name).is_none();
+        let own = policy == Some(Policy::SecondPerson) && self.before(annotation::DECIDED_BY.name) == Some(self.user());
+        self.asks() && !self.decides() && (was_free || own)
     }
 
     /// Refuses that somebody agrees with themselves, where a second person has to.
     fn asked_for_it_too(&self, policy: Policy) -> Option<String> {
         let (key, user) = (annotation::APPROVED.name, self.user());
         let approves = annotated(self.object, key) != annotated(self.old, key);
-        let asks = self.asks() || annotated(self.old, annotation::ASKED_BY.name) == Some(user);
+        let asks = self.asks() || self.before(annotation::ASKED_BY.name) == Some(user);
         (policy == Policy::SecondPerson && approves && asks).then(|| {
             let name = self.name();
             format!("{user} has asked for what {name} is to be, and somebody else has to approve it: windlass approve {name}")
@@ -229,25 +274,27 @@ impl Write<'_> {
 
     /// What the annotations are to be that are written here.
     fn stamps(&self, policy: Option<Policy>) -> BTreeMap<&'static str, Option<String>> {
-        let before = |key: &str| annotated(self.old, key).map(str::to_owned);
+        let before = |key: &str| self.before(key).map(str::to_owned);
         let user = || Some(self.user().to_owned());
         let asked_by = match policy {
             Some(_) if self.asks() => user(),
             Some(_) => before(annotation::ASKED_BY.name),
             None => None,
         };
-        let is_open = DECISION.iter().all(|key| annotated(self.object, key).is_none());
+        let is_void = self.is_void(policy);
+        let is_open = is_void || DECISION.iter().all(|key| annotated(self.object, key).is_none());
         let decided_by = match (is_open, self.decides()) {
             (true, _) => None,
             (false, true) => user(),
             (false, false) => before(annotation::DECIDED_BY.name),
         };
-        [
+        let void = DECISION.into_iter().chain([annotation::DECIDED_BECAUSE.name]).filter(|_| is_void);
+        let stamps = [
             (annotation::APPROVAL.name, policy.map(|policy| policy.as_str().to_owned())),
             (annotation::ASKED_BY.name, asked_by),
             (annotation::DECIDED_BY.name, decided_by),
-        ]
-        .into()
+        ];
+        stamps.into_iter().chain(void.map(|key| (key, None))).collect()
     }
 
     fn patch(&self, policy: Option<Policy>) -> Vec<Value> {
@@ -285,7 +332,7 @@ mod tests {
     /// What is stamped when `user` makes `object` of `old`.
     fn check(user: &str, old: &Value, object: &Value, policy: Option<Policy>, expected: [Option<&str>; 3]) {
         let request = json!({"object": object, "oldObject": old, "userInfo": {"username": user}});
-        let write = Write { object, old, request: &request };
+        let write = Write { asking: Asking::BySpec, object, old, request: &request };
         let stamps = write.stamps(policy);
         let found = STAMPED.map(|key| stamps[key].as_deref());
         assert_eq!(found, expected, "{old} -> {object}");
@@ -339,14 +386,55 @@ mod tests {
     }
 
     #[test]
+    fn what_was_decided_while_nobody_had_to_agree_goes_when_somebody_has_to() {
+        let void = |user: &str, old: &Value, object: &Value, policy: Policy| {
+            let request = json!({"userInfo": {"username": user}});
+            Write { asking: Asking::BySpec, object, old, request: &request }.is_void(Some(policy))
+        };
+        let foreseen = json!({"windlass.dev/approved": "sha256:1", "windlass.dev/decided-by": "bob"});
+        let (before, asked) = (cluster("v1.16", &foreseen), cluster("v1.17", &foreseen));
+        assert!(void("bob", &before, &asked, Policy::Required), "nobody asked whether bob may");
+        assert!(!void("bob", &before, &before, Policy::Required), "nothing is asked for");
+        let mut held = foreseen.clone();
+        held["windlass.dev/approval"] = json!("required");
+        let (before, asked) = (cluster("v1.16", &held), cluster("v1.17", &held));
+        assert!(!void("bob", &before, &asked, Policy::Required), "bob was asked");
+        assert!(void("bob", &before, &asked, Policy::SecondPerson), "and does not agree with himself now");
+        assert!(!void("ada", &before, &asked, Policy::SecondPerson));
+    }
+
+    #[test]
+    fn on_a_cluster_whose_label_is_new_nothing_is_believed_that_stood_there() {
+        let cluster = |labels: Value| {
+            let annotations = json!({
+                "windlass.dev/approval": "required", "windlass.dev/approved": "sha256:1", "windlass.dev/decided-by": "ada",
+            });
+            json!({"metadata": {"name": "shop", "labels": labels, "annotations": annotations}})
+        };
+        let (old, object) = (cluster(json!({})), cluster(json!({"release.giantswarm.io/version": "36.1.0"})));
+        let request = json!({"userInfo": {"username": "bob"}});
+        let write = Write { asking: Asking::ByLabel, object: &object, old: &old, request: &request };
+        let stamps = write.stamps(Some(Policy::Required));
+        assert_eq!(stamps["windlass.dev/approved"], None);
+        assert_eq!(stamps["windlass.dev/decided-by"], None);
+        assert_eq!(stamps["windlass.dev/asked-by"].as_deref(), Some("bob"));
+        // The same label again asks for nothing, and leaves what stands there.
+        let again = Write { asking: Asking::ByLabel, object: &object, old: &object, request: &request };
+        assert!(!again.asks());
+        let stamps = again.stamps(Some(Policy::Required));
+        assert_eq!(stamps["windlass.dev/decided-by"].as_deref(), Some("ada"));
+        assert!(!stamps.contains_key("windlass.dev/approved"));
+    }
+
+    #[test]
     fn what_is_applied_again_asks_for_nothing() {
         let old = cluster("v1.17", &json!({}));
         let mut again = old.clone();
         again["spec"]["distribution"]["fullVersion"] = Value::Null;
         let request = json!({});
-        assert!(!Write { object: &again, old: &old, request: &request }.asks());
+        assert!(!Write { asking: Asking::BySpec, object: &again, old: &old, request: &request }.asks());
         again["spec"]["distribution"]["version"] = json!("v1.18");
-        assert!(Write { object: &again, old: &old, request: &request }.asks());
+        assert!(Write { asking: Asking::BySpec, object: &again, old: &old, request: &request }.asks());
     }
 
     #[test]
@@ -355,7 +443,7 @@ mod tests {
         let refused = |user: &str, decision: &str, policy: Policy| {
             let object = cluster("v1.17", &json!({"windlass.dev/asked-by": "ada", decision: "sha256:1"}));
             let request = json!({"userInfo": {"username": user}});
-            Write { object: &object, old: &asked, request: &request }.asked_for_it_too(policy)
+            Write { asking: Asking::BySpec, object: &object, old: &asked, request: &request }.asked_for_it_too(policy)
         };
         let why =
             "ada has asked for what my-tkc is to be, and somebody else has to approve it: windlass approve my-tkc";

@@ -10,18 +10,22 @@ use kube::Client;
 use serde_json::{Value, json};
 use windlass_api::condition::ConditionType;
 use windlass_api::kind::cluster_api::Cluster;
-use windlass_api::label;
 use windlass_api::version::KubernetesVersion;
+use windlass_api::{annotation, label};
 use windlass_plan::change::{Classification, Effect, Kind, classify};
+use windlass_plan::envelope::Envelope;
+use windlass_plan::inventory::ClusterState;
 use windlass_plan::release::{Release, ReleaseState};
-use windlass_plan::resolve::labelled::{Unlabelled, asked, may_go};
+use windlass_plan::resolve::labelled::{Published, Unlabelled, asked, may_go};
 use windlass_plan::step::Stage;
 use windlass_plan::target::{ClassicParts, Target, TargetError};
 
+use super::approval::{Asking, Stamped};
 use super::choice::Unknown;
 use super::{API_VERSION, KIND, approval};
 use crate::classic::observe::{deployed, said_by};
 use crate::classic::parts::{PartsError, parts, published};
+use crate::classic::{goes_on, latest};
 use crate::record::classic::{UPDATE_FAILED, UPDATING};
 
 /// The name by which refusals mention this webhook.
@@ -42,7 +46,15 @@ pub fn concerns(object: Option<&Value>, old: Option<&Value>) -> bool {
     if !object["metadata"]["deletionTimestamp"].is_null() || label(object).is_null() {
         return false;
     }
-    old.is_none_or(|old| label(old) != label(object) || old["spec"] != object["spec"])
+    old.is_none_or(|old| {
+        let is_moved = label(old) != label(object) || last_deployed(old) != last_deployed(object);
+        is_moved || old["spec"] != object["spec"] || approval::concerns(object, old)
+    })
+}
+
+/// What an object says it was last brought to.
+fn last_deployed(object: &Value) -> &Value {
+    &object["metadata"]["annotations"][annotation::LAST_DEPLOYED_VERSION.name]
 }
 
 /// Answers an `AdmissionReview` of a mutating webhook. An error means that no answer is to be had.
@@ -52,14 +64,13 @@ pub async fn review(client: &Client, review: Value) -> Result<Value, String> {
     let mut response = json!({"uid": uid, "allowed": true});
     if let Some((cluster, before)) = subject(request) {
         match judge(client, request, &cluster, before.as_ref()).await {
-            Ok(Judged { spec, warnings }) => {
+            Ok(Judged { patch, warnings }) => {
                 if !warnings.is_empty() {
                     response["warnings"] = json!(warnings);
                 }
-                if spec != request["object"]["spec"] {
-                    let patch = json!([{"op": "add", "path": "/spec", "value": spec}]);
+                if !patch.is_empty() {
                     response["patchType"] = json!("JSONPatch");
-                    response["patch"] = json!(STANDARD.encode(patch.to_string()));
+                    response["patch"] = json!(STANDARD.encode(json!(patch).to_string()));
                 }
             }
             Err(NotJudged::Refused(why)) => {
@@ -90,7 +101,7 @@ fn subject(request: &Value) -> Option<(Cluster, Option<Cluster>)> {
 
 /// What becomes of the Cluster, and what people are told.
 struct Judged {
-    spec: Value,
+    patch: Vec<Value>,
     warnings: Vec<String>,
 }
 
@@ -132,46 +143,112 @@ async fn judge(
     cluster: &Cluster,
     before: Option<&Cluster>,
 ) -> Result<Judged, NotJudged> {
-    if let Some(why) = approval::refused(client, request, approval::Unapproved::ByLabel).await? {
-        return Err(NotJudged::Refused(why));
-    }
-    let object = &request["object"];
-    let same = |warnings| Judged { spec: object["spec"].clone(), warnings };
-    let Some(version) = asked(cluster)? else { return Ok(same(Vec::new())) };
-    let old = before.and_then(|before| asked(before).ok().flatten());
-    let is_new = old.as_ref() != Some(&version);
+    let Some(version) = asked(cluster)? else { return Ok(Judged { patch: Vec::new(), warnings: Vec::new() }) };
     let published = published(client).await?;
-    let release = match published.find(&version) {
+    // An object that is being made may not have been told yet which namespace it is in: it has no parts. Without a release they are
+    // not asked for.
+    let parts = match (before, published.find(&version)) {
+        (Some(_), Ok(_)) => parts(client, cluster).await?,
+        (Some(_) | None, _) => None,
+    };
+    let Chosen { release, mut warnings, is_new } = choose(&version, &published, cluster, before, parts.as_ref())?;
+    let stamped = approval::stamp(client, Asking::ByLabel, request).await?.map_err(NotJudged::Refused)?;
+    let mut written = request["object"].clone();
+    let (mut bringing, mut patch) = (release, stamped.patch.clone());
+    if let (Some(release), Some(parts)) = (release, &parts)
+        && waits(client, parts, before, release, &stamped).await?
+    {
+        patch.extend(not_yet(request));
+        if is_new {
+            let name = request["object"]["metadata"]["name"].as_str().unwrap_or_default();
+            warnings.push(approval::notice(name));
+        }
+        // Until then the Cluster is kept as the release has it that was approved before.
+        bringing = before.and_then(deployed).and_then(|before| published.find(&before).ok());
+    }
+    if let Some(defaults) = bringing.and_then(|release| release.defaults_of("cluster")) {
+        if before.is_none() { defaults.at_creation(&mut written) } else { defaults.at_update(&mut written) }
+    }
+    let (spec, of) = (&written["spec"], &request["object"]["spec"]);
+    patch.extend((spec != of).then(|| json!({"op": "add", "path": "/spec", "value": spec})));
+    Ok(Judged { patch, warnings })
+}
+
+/// The release that a label names, if it is to be had, and what is said about it.
+struct Chosen<'a> {
+    release: Option<&'a Release>,
+    warnings: Vec<String>,
+    /// It is another than before.
+    is_new: bool,
+}
+
+fn choose<'a>(
+    version: &KubernetesVersion,
+    published: &'a Published,
+    cluster: &Cluster,
+    before: Option<&Cluster>,
+    parts: Option<&ClassicParts>,
+) -> Result<Chosen<'a>, NotJudged> {
+    let old = before.and_then(|before| asked(before).ok().flatten());
+    let is_new = old.as_ref() != Some(version);
+    let release = match published.find(version) {
         Ok(release) => release,
         Err(why) if is_new => return Err(why.into()),
         // What became of a release since keeps nobody from changing something else.
-        Err(why) => return Ok(same(vec![why.to_string()])),
-    };
-    // An object that is being made may not have been told yet which namespace it is in: it has no parts.
-    let parts = match before {
-        Some(_) => parts(client, cluster).await?,
-        None => None,
+        Err(why) => return Ok(Chosen { release: None, warnings: vec![why.to_string()], is_new }),
     };
     let mut warnings = Vec::new();
     if is_new {
         let deployed = deployed(cluster);
         if let (Some(old), Some(before)) = (&old, before) {
-            may_change_their_mind(before, old, &version)?;
+            may_change_their_mind(before, old, version)?;
         }
         let known = deployed.as_ref().or(old.as_ref());
-        may_go(release, known, parts.as_ref().and_then(kubernetes).as_ref())?;
+        may_go(release, known, parts.and_then(kubernetes).as_ref())?;
         if release.state != ReleaseState::Active {
             warnings.push(format!("release {} is {}", version.bare(), release.state));
         }
-        if let Some(parts) = &parts {
+        if let Some(parts) = parts {
             warnings.extend(summary(parts, release.clone(), old.as_ref())?);
         }
     }
-    let mut written = object.clone();
-    if let Some(defaults) = release.defaults_of("cluster") {
-        if before.is_none() { defaults.at_creation(&mut written) } else { defaults.at_update(&mut written) }
+    Ok(Chosen { release: Some(release), warnings, is_new })
+}
+
+/// Keeps an object from saying that it was brought to a release that has not been approved. The stamps have seen to it that there are
+/// annotations.
+fn not_yet(request: &Value) -> Option<Value> {
+    let [is, was] = ["object", "oldObject"].map(|side| last_deployed(&request[side]));
+    let path = format!("/metadata/annotations/{}", annotation::LAST_DEPLOYED_VERSION.name.replace('/', "~1"));
+    (is != was).then(|| match was {
+        Value::Null => json!({"op": "remove", "path": path}),
+        was => json!({"op": "add", "path": path, "value": was}),
+    })
+}
+
+/// Whether a release waits for somebody to approve what it would do. What makes a cluster in the first place is no update, what has begun
+/// was approved, and where nothing differs there is nothing to approve.
+async fn waits(
+    client: &Client,
+    parts: &ClassicParts,
+    before: Option<&Cluster>,
+    release: &Release,
+    stamped: &Stamped,
+) -> Result<bool, NotJudged> {
+    let inventory = said_by(parts, None, jiff::Timestamp::UNIX_EPOCH);
+    let is_made = matches!(inventory.cluster, ClusterState::Present { initialized: true, .. });
+    if !stamped.is_required || !is_made || before.and_then(deployed).as_ref() == Some(&release.distribution) {
+        return Ok(false);
     }
-    Ok(Judged { spec: written["spec"].clone(), warnings })
+    let target = Target::of_classic(parts, release.clone())?;
+    if classify(&target, &inventory).kind == Kind::Nothing {
+        return Ok(false);
+    }
+    if stamped.agreed_to == Some(Envelope::proposed(&target, &inventory).digest()) {
+        return Ok(false);
+    }
+    let latest = latest(client, &parts.cluster).await.map_err(|error| NotJudged::Unknown(error.to_string()))?;
+    Ok(!latest.is_some_and(|latest| goes_on(&latest)))
 }
 
 /// Refuses to go back while an update is under way: it is brought to its end. Before it has begun, anybody may.

@@ -102,7 +102,7 @@ async fn judge(
     cluster: &Cluster,
     before: Option<&Cluster>,
 ) -> Result<Judged, Unknown> {
-    if let Some(why) = approval::refused(client, request, approval::Unapproved::OfClass).await? {
+    if let Some(why) = approval::refused_of_class(client, request).await? {
         return Ok(Err(why));
     }
     let class = class(client, cluster, request).await?;

@@ -22,7 +22,8 @@ use windlass_runtime::trimmed;
 use crate::access::WorkloadCluster;
 use crate::observe::management::pool::{machines as pool_machines, moved_at, template};
 use crate::observe::management::{machine, network, paused, revision, uid, update_record};
-use crate::observe::{Gaps, Which, know_by_machines, secrets, workload};
+use crate::observe::orders::{approval, consent};
+use crate::observe::{Gaps, Which, earlier, know_by_machines, secrets, workload};
 use crate::reconcile::context::Reach;
 use crate::said::said;
 
@@ -68,6 +69,14 @@ pub(crate) async fn inventory(
             workload::observe(reach, &which, target, found.kubeconfig.as_deref(), &mut gaps).await;
     }
     know_by_machines(&mut inventory.workload, &inventory.control_plane.machines);
+    // Before the first update there is none, and while one is under way what it makes may not be referred to yet.
+    let is_over = update.as_ref().is_some_and(|update| update.state.is_over());
+    if let ClusterState::Present { uid, .. } = &inventory.cluster
+        && is_over
+        && inventory.pools.values().all(Pool::is_at_rest)
+    {
+        inventory.earlier_templates = earlier::templates_of_classic(&reach.access.client, &which, uid).await;
+    }
     inventory.secrets = found.present;
     inventory.update = update;
     inventory.gaps = gaps.0;
@@ -100,9 +109,9 @@ fn of_parts(parts: &ClassicParts, gaps: &mut Gaps, now: jiff::Timestamp) -> Inve
         topology: None,
         workload: Workload::NotYet,
         update: None,
-        orders: Orders::default(),
+        orders: Orders { approval: approval(&parts.cluster.metadata), ..Orders::default() },
         gaps: Vec::new(),
-        consent: None,
+        consent: consent(&parts.cluster.metadata),
         releases: Releases::default(),
         earlier_templates: Vec::new(),
         deployed: deployed(&parts.cluster),

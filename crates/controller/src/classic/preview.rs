@@ -39,7 +39,7 @@ pub async fn preview(access: Access, cluster: &NamespacedName) -> Result<Preview
     let reach = Reach::new(access);
     let api: Api<Cluster> = Api::namespaced(reach.access.client.clone(), cluster.namespace.as_str());
     let found = api.get(cluster.name.as_str()).await.map_err(|error| unread(said(&error)))?;
-    let latest = latest(&reach, &found).await.map_err(|error| unread(error.to_string()))?;
+    let latest = latest(&reach.access.client, &found).await.map_err(|error| unread(error.to_string()))?;
     let unplanned = |source: Unplanned| PreviewError::Unplanned { cluster: cluster.clone(), source };
     let published = published(&reach.access.client).await.map_err(|error| unplanned(error.into()))?;
     let considered = consider(&reach, &found, latest.as_ref(), &published).await.map_err(unplanned)?;

@@ -1,20 +1,26 @@
 //! What earlier updates of a cluster have left. What is whose follows from the uid of the cluster: no label is relied on.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::ListParams;
-use kube::{Api, Resource};
-use windlass_api::kind::cluster_api::{MachineSet, MachineSpec};
+use kube::core::NamespaceResourceScope;
+use kube::{Api, Client, Resource};
+use serde::de::DeserializeOwned;
+use windlass_api::kind::bootstrap::KubeadmConfigTemplate;
+use windlass_api::kind::cluster_api::{MachineDeployment, MachineSet, MachineSpec};
+use windlass_api::kind::control_plane::KubeadmControlPlane;
+use windlass_api::kind::wcp::WCPMachineTemplate;
 use windlass_api::label;
 use windlass_api::name::{ObjectName, Uid, UpdateId};
 use windlass_plan::inventory::{EarlierJob, EarlierTemplate, UpdateRecord};
 use windlass_runtime::cache::Cache;
 use windlass_runtime::key::Key;
+use windlass_runtime::trimmed;
 
-use super::{Subject, management};
+use super::{Subject, Which, management};
 use crate::reconcile::JOB_NAMESPACE;
 use crate::reconcile::context::Context;
 use crate::said::said;
@@ -49,11 +55,8 @@ pub(super) async fn templates(ctx: &Context, subject: &Subject<'_>, cluster: &Ui
     if found.is_empty() {
         return found;
     }
-    let api: Api<MachineSet> = Api::namespaced(ctx.access.client.clone(), namespace);
-    match api.list(&ListParams::default()).await {
-        Ok(sets) => {
-            let in_sets: BTreeSet<String> =
-                sets.items.iter().flat_map(|set| refers_to(&set.spec.template.spec)).collect();
+    match in_sets(&ctx.access.client, namespace).await {
+        Ok(in_sets) => {
             found.retain(|template| !in_sets.contains(template.name.as_str()));
             found
         }
@@ -62,6 +65,62 @@ pub(super) async fn templates(ctx: &Context, subject: &Subject<'_>, cluster: &Ui
             Vec::new()
         }
     }
+}
+
+/// The same of a classic cluster, whose control plane is made from a template, too. Its owner's templates are beside them, and may be
+/// copies of ours with all their labels: ours have the name that their update gave them. Who else of the namespace refers to one is
+/// asked as well. What cannot be read is needed.
+pub(crate) async fn templates_of_classic(client: &Client, which: &Which<'_>, cluster: &Uid) -> Vec<EarlierTemplate> {
+    match unused_of_classic(client, which, cluster).await {
+        Ok(found) => found,
+        Err(error) => {
+            let (cluster, error) = (which.namespaced_name(), said(&error));
+            tracing::warn!(%cluster, error, "what the templates of earlier updates are needed for cannot be read");
+            Vec::new()
+        }
+    }
+}
+
+async fn unused_of_classic(client: &Client, which: &Which<'_>, cluster: &Uid) -> kube::Result<Vec<EarlierTemplate>> {
+    let mut found = made_for::<WCPMachineTemplate>(client, which, cluster).await?;
+    found.extend(made_for::<KubeadmConfigTemplate>(client, which, cluster).await?);
+    if found.is_empty() {
+        return Ok(found);
+    }
+    let namespace = which.namespace.as_str();
+    let pools: Api<MachineDeployment> = Api::namespaced(client.clone(), namespace);
+    let pools = trimmed::list(&pools, &ListParams::default()).await?;
+    let control_planes: Api<KubeadmControlPlane> = Api::namespaced(client.clone(), namespace);
+    let control_planes = trimmed::list(&control_planes, &ListParams::default()).await?;
+    let mut needed = in_sets(client, namespace).await?;
+    needed.extend(pools.iter().flat_map(|pool| refers_to(&pool.spec.template.spec)));
+    needed.extend(control_planes.into_iter().map(|it| it.spec.machine_template.spec.infrastructure_ref.name));
+    found.retain(|template| !needed.contains(template.name.as_str()));
+    Ok(found)
+}
+
+/// Those of a kind that updates of ours have made for a classic cluster.
+async fn made_for<K>(client: &Client, which: &Which<'_>, cluster: &Uid) -> kube::Result<Vec<EarlierTemplate>>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned,
+{
+    let api: Api<K> = Api::namespaced(client.clone(), which.namespace.as_str());
+    let made = format!("{}={},{}", label::CLUSTER_NAME, which.name, label::UPDATE_ID);
+    let listed = trimmed::list(&api, &ListParams::default().labels(&made)).await?;
+    let is_named_so = |meta: &ObjectMeta| {
+        let none = BTreeMap::new();
+        let id = label::UPDATE_ID.get(meta.labels.as_ref().unwrap_or(&none)).ok().flatten();
+        id.is_some_and(|id| meta.name.as_deref().is_some_and(|name| name.contains(&id.to_string())))
+    };
+    let ours = listed.iter().map(Resource::meta).filter(|meta| is_ours(meta, cluster) && is_named_so(meta));
+    Ok(ours.filter_map(template::<K>).collect())
+}
+
+/// What the sets of machines of a namespace are made from, by name.
+async fn in_sets(client: &Client, namespace: &str) -> kube::Result<BTreeSet<String>> {
+    let api: Api<MachineSet> = Api::namespaced(client.clone(), namespace);
+    let sets = api.list(&ListParams::default()).await?;
+    Ok(sets.items.iter().flat_map(|set| refers_to(&set.spec.template.spec)).collect())
 }
 
 /// What machines are made from, by name.
@@ -75,23 +134,24 @@ fn of_kind<K>(templates: &Cache<K>, subject: &Subject<'_>, cluster: &Uid) -> Vec
 where
     K: Resource<DynamicType = ()>,
 {
-    let is_ours = |meta: &ObjectMeta| {
-        let owners = meta.owner_references.as_deref().unwrap_or_default();
-        let is_made = meta.labels.as_ref().is_some_and(|labels| label::UPDATE_ID.is_in(labels));
-        is_made && meta.deletion_timestamp.is_none() && owners.iter().any(|owner| owner.uid == cluster.as_str())
-    };
-    let kind = if K::kind(&()) == "WCPMachineTemplate" { "WCPMachineTemplate" } else { "KubeadmConfigTemplate" };
-    let template = |template: Arc<K>| {
-        let meta = template.meta();
-        Some(EarlierTemplate {
-            api_version: K::api_version(&()).into_owned(),
-            kind,
-            name: ObjectName::new(meta.name.as_deref()?).ok()?,
-            revision: management::revision(meta).ok()?,
-        })
-    };
     let listed = templates.list_in(subject.namespace.as_str()).into_iter();
-    listed.filter(|template| is_ours(template.meta())).filter_map(template).collect()
+    listed.filter(|found| is_ours(found.meta(), cluster)).filter_map(|found| template::<K>(found.meta())).collect()
+}
+
+/// Whether an update of ours has made a template for a cluster.
+fn is_ours(meta: &ObjectMeta, cluster: &Uid) -> bool {
+    let owners = meta.owner_references.as_deref().unwrap_or_default();
+    let is_made = meta.labels.as_ref().is_some_and(|labels| label::UPDATE_ID.is_in(labels));
+    is_made && meta.deletion_timestamp.is_none() && owners.iter().any(|owner| owner.uid == cluster.as_str())
+}
+
+fn template<K: Resource<DynamicType = ()>>(meta: &ObjectMeta) -> Option<EarlierTemplate> {
+    Some(EarlierTemplate {
+        api_version: K::api_version(&()).into_owned(),
+        kind: if K::kind(&()) == "WCPMachineTemplate" { "WCPMachineTemplate" } else { "KubeadmConfigTemplate" },
+        name: ObjectName::new(meta.name.as_deref()?).ok()?,
+        revision: management::revision(meta).ok()?,
+    })
 }
 
 fn has_ended(job: &Job) -> bool {

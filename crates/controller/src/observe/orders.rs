@@ -1,11 +1,11 @@
 //! What people have ordered about an update, and how far that is.
 
 use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::ListParams;
 use windlass_api::annotation;
 use windlass_api::kind::cluster_update::ClusterUpdate;
-use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::label;
 use windlass_plan::inventory::{Abort, Approval, Orders, Rejection, UpdateRecord, UpdateRecordState};
 use windlass_runtime::key::Key;
@@ -38,9 +38,14 @@ pub(super) async fn find(
     Orders { abort, ..Orders::default() }
 }
 
-/// Whether the next update has to be approved, and what was decided against.
-pub(super) fn approval(tkc: &TanzuKubernetesCluster) -> Approval {
-    let text = |name: &str| tkc.metadata.annotations.as_ref().and_then(|all| all.get(name)).cloned();
+/// What somebody has agreed to: the digest of an envelope.
+pub(crate) fn consent(cluster: &ObjectMeta) -> Option<String> {
+    cluster.annotations.as_ref()?.get(annotation::APPROVED.name).cloned()
+}
+
+/// Whether the next update of a cluster has to be approved, and what was decided against.
+pub(crate) fn approval(cluster: &ObjectMeta) -> Approval {
+    let text = |name: &str| cluster.annotations.as_ref().and_then(|all| all.get(name)).cloned();
     let rejected = text(annotation::REJECTED.name).map(|digest| Rejection {
         digest,
         by: text(annotation::DECIDED_BY.name).unwrap_or_else(|| "somebody".to_owned()),

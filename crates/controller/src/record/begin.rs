@@ -4,7 +4,7 @@
 //! by that: either they were first, and the cluster is planned for anew, or admission sees that an update begins and answers them.
 
 use jiff::Timestamp;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::api::PostParams;
 use kube::{Api, Resource};
 use serde_json::json;
@@ -83,7 +83,7 @@ fn record(tkc: &TanzuKubernetesCluster, begin: &Record, now: Timestamp) -> Optio
         to: to.clone(),
         envelope_digest: envelope_digest.clone(),
         cause: cause.clone(),
-        approval: approval(tkc, envelope_digest, now),
+        approval: approval(&tkc.metadata, envelope_digest, now),
     };
     let mut update = ClusterUpdate::new(name.as_str(), spec);
     let labels = [(label::CLUSTER_NAME.name.to_owned(), cluster), label::UPDATE_ID.entry(id)];
@@ -93,8 +93,8 @@ fn record(tkc: &TanzuKubernetesCluster, begin: &Record, now: Timestamp) -> Optio
 }
 
 /// Who agreed to just this.
-fn approval(tkc: &TanzuKubernetesCluster, envelope: &str, now: Timestamp) -> Option<ApprovalRecord> {
-    let text = |name: &str| tkc.metadata.annotations.as_ref()?.get(name).cloned();
+pub(super) fn approval(cluster: &ObjectMeta, envelope: &str, now: Timestamp) -> Option<ApprovalRecord> {
+    let text = |name: &str| cluster.annotations.as_ref()?.get(name).cloned();
     text(annotation::APPROVED.name).filter(|approved| approved == envelope)?;
     let by = text(annotation::DECIDED_BY.name).unwrap_or_else(|| "somebody".to_owned());
     Some(ApprovalRecord { by, at: moment(now), because: text(annotation::DECIDED_BECAUSE.name) })

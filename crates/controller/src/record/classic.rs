@@ -21,6 +21,7 @@ use windlass_plan::resolve::labelled::asked;
 use windlass_runtime::events::{Kind, Notice};
 use windlass_runtime::trimmed::Trimmed;
 
+use super::begin::approval;
 use super::condition::{dated, moment, of};
 use super::{RecordError, Recorded, notice, update};
 use crate::classic::{Context, Unplanned, goes_on};
@@ -48,18 +49,37 @@ impl Told {
     }
 }
 
-/// Why an update is not begun: another one was reviewed for the release that the label names.
+/// Why nothing is begun: something else was reviewed for the release that the label names.
 pub(crate) fn reviewed_otherwise(cluster: &Cluster, input: &PlanningInput, planned: &Planned) -> Option<String> {
     let annotations = cluster.metadata.annotations.as_ref()?;
-    let reviewed = annotations.get(annotation::REVIEWED_ENVELOPE.name)?;
-    let (release, digest) = reviewed.split_once(' ')?;
-    let to = input.target.release.distribution.bare().to_string();
+    let mut reviewed = annotations.get(annotation::REVIEWED_ENVELOPE.name)?.split(' ');
+    let (release, digest, says) = (reviewed.next()?, reviewed.next()?, reviewed.next());
+    let now = &input.target.release;
+    let to = now.distribution.bare().to_string();
     // What is drift afterwards was never reviewed.
-    let is_about_this = release == to && input.inventory.deployed.as_ref() != Some(&input.target.release.distribution);
+    let is_about_this = release == to && input.inventory.deployed.as_ref() != Some(&now.distribution);
     let found = planned.envelope.digest();
     (is_about_this && digest != found).then(|| {
-        format!("what was reviewed for {to} has the envelope {digest}, and what would be done has {found}: review it again with windlass plan --to {to} --out FILE, and windlass upgrade --plan FILE")
+        let moved = match says {
+            Some(says) if says != now.digest() => "the release says something else since then",
+            Some(_) => "the objects of the cluster are others since then",
+            None => "the release or the objects of the cluster are others since then",
+        };
+        let would = first_of(&classify(&input.target, &input.inventory).lines());
+        format!(
+            "what was reviewed for {to} has the envelope {digest}, and what would be done has {found}: {moved}. It would be: \
+             {would}; review it again with windlass plan --to {to} --out FILE, and windlass upgrade --plan FILE"
+        )
     })
+}
+
+/// The first of several, and how many more there are.
+fn first_of(lines: &[String]) -> String {
+    match lines {
+        [] => "nothing".to_owned(),
+        [only] => only.clone(),
+        [first, more @ ..] => format!("{first}, and {} more", more.len()),
+    }
 }
 
 /// Makes the record of an update that begins. Before, the Cluster says that it begins, only if it is still what was looked at: whoever
@@ -80,8 +100,7 @@ pub(crate) async fn begin(ctx: &Context, cluster: &Cluster, begin: &Record) -> R
         to: to.clone(),
         envelope_digest: envelope_digest.clone(),
         cause: cause.clone(),
-        // Where updates have to be approved, admission refuses the label.
-        approval: None,
+        approval: approval(&cluster.metadata, envelope_digest, ctx.reach.access.clock.now()),
     };
     let mut record = ClusterUpdate::new(name.as_str(), spec);
     record.metadata.labels =
@@ -141,15 +160,15 @@ pub(crate) async fn outcome(
         }
     }
     let told = told(cluster, latest, recorded);
-    if told.reason == "Drifted" && !has(cluster, &told) {
-        let notice = Notice {
-            kind: Kind::Warning,
-            reason: "Drifted".to_owned(),
-            action: "Adhere".to_owned(),
-            note: told.message.clone(),
-            related: None,
-        };
-        publish(ctx, cluster, &notice).await;
+    let is_pending = recorded.planned.report.pending.is_some();
+    let event = match told.reason.as_str() {
+        "Drifted" => Some((Kind::Warning, "Drifted", "Adhere")),
+        _ if is_pending => Some((Kind::Normal, ConditionType::UpdatePending.as_str(), "Reconcile")),
+        _ => None,
+    };
+    if let Some((kind, reason, action)) = event.filter(|_| !has(cluster, &told)) {
+        let (reason, action) = (reason.to_owned(), action.to_owned());
+        publish(ctx, cluster, &Notice { kind, reason, action, note: told.message.clone(), related: None }).await;
     }
     write_cluster(ctx, cluster, &told, recorded.input.now).await?;
     deployed(ctx, cluster, recorded).await
@@ -204,16 +223,19 @@ fn told(cluster: &Cluster, latest: Option<&ClusterUpdate>, recorded: &Recorded<'
         return Told::not(failure.error.category(), format!("{}: {}", failure.role, failure.error));
     }
     let lines = classify(&input.target, &input.inventory).lines();
-    let first = lines.first().cloned().unwrap_or_default();
-    let more = lines.len().saturating_sub(1);
-    let more = if more == 0 { String::new() } else { format!(", and {more} more") };
     let is_deployed = input.inventory.deployed.as_ref() == Some(&input.target.release.distribution);
     let blocked = planned.report.stages.iter().find_map(|stage| stage.blocked.first());
-    let waits = blocked.map(|blocked| format!("; {blocked}: {}", blocked.way_out())).unwrap_or_default();
+    // As in the conditions of the other clusters: what is asked of somebody comes after what it is about.
+    let between = if planned.report.pending.is_some() { "; " } else { ": " };
+    let waits = blocked.map(|blocked| format!("; {blocked}{between}{}", blocked.way_out())).unwrap_or_default();
     let is_asked = asked(cluster).is_ok_and(|asked| asked.as_ref() == Some(&input.target.release.distribution));
     let later = if is_asked { "" } else { "; another release comes after it" };
+    let drifts = !lines.is_empty() && is_deployed;
+    if let Some(pending) = planned.report.pending.as_ref().filter(|_| !drifts) {
+        return Told::not(pending.reason(), format!("{pending}; {}", pending.way_out()));
+    }
     match planned.report.assessment {
-        _ if !lines.is_empty() && is_deployed => Told::not("Drifted", format!("{first}{more}{waits}")),
+        _ if drifts => Told::not("Drifted", format!("{}{waits}", first_of(&lines))),
         Assessment::UpdateFailed => {
             let name = latest.and_then(|latest| latest.metadata.name.clone()).unwrap_or_default();
             Told::not(UPDATE_FAILED, format!("ClusterUpdate/{name} has failed{waits}"))

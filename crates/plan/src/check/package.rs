@@ -142,9 +142,11 @@ fn is_template_of_the_past(input: &PlanningInput, (kind, name): (&str, &str), ex
     let inventory = &input.inventory;
     let under_way = inventory.update.as_ref().is_some_and(|update| !update.state.is_over());
     let mut pools = inventory.pools.values();
-    let has_it = pools.any(|pool| {
-        pool.infrastructure_template.name.as_str() == name || pool.bootstrap_template.name.as_str() == name
-    });
+    let control_plane = inventory.control_plane.kubeadm.as_ref();
+    let has_it = control_plane.is_some_and(|it| it.infrastructure_template.name.as_str() == name)
+        || pools.any(|pool| {
+            pool.infrastructure_template.name.as_str() == name || pool.bootstrap_template.name.as_str() == name
+        });
     let mut seen = inventory.earlier_templates.iter();
     let was_seen = seen.any(|it| (it.kind, it.name.as_str()) == (kind, name) && it.revision == *expect);
     was_seen && !has_it && !under_way

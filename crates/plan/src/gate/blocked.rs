@@ -8,6 +8,7 @@ use windlass_api::name::{AddonName, ClusterName, MachineName, NodeName, ObjectNa
 use windlass_api::version::KubernetesVersion;
 
 use crate::inventory::Alarm;
+use crate::target::ClusterKind;
 
 /// The refusal of a gate. `Display` says why in a sentence; [`Blocked::way_out`] says what would open it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -333,6 +334,8 @@ pub enum Blocked {
     },
     /// An update has to be approved before it begins, and is not.
     ApprovalNeeded {
+        /// What stands for the cluster.
+        kind: ClusterKind,
         /// The cluster.
         cluster: ClusterName,
         /// What would be approved: the envelope.
@@ -342,6 +345,8 @@ pub enum Blocked {
     },
     /// Somebody who was asked to agree to an update does not want it.
     Rejected {
+        /// What stands for the cluster.
+        kind: ClusterKind,
         /// The cluster.
         cluster: ClusterName,
         /// What was rejected: the envelope.

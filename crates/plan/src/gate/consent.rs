@@ -40,6 +40,7 @@ pub fn approval(target: &Target, inventory: &Inventory, envelope: impl FnOnce() 
         return None;
     }
     unless_agreed(target, inventory, envelope(), |digest| Blocked::ApprovalNeeded {
+        kind: target.kind(),
         cluster: target.cluster.name.clone(),
         digest,
         to: target.release.distribution.clone(),
@@ -58,6 +59,7 @@ fn unless_agreed(
     let rejected = inventory.orders.approval.rejected.as_ref().filter(|rejection| rejection.digest == digest);
     Some(match rejected {
         Some(rejection) => Blocked::Rejected {
+            kind: target.kind(),
             cluster: target.cluster.name.clone(),
             digest,
             by: rejection.by.clone(),

@@ -68,10 +68,7 @@ impl<'a> Case<'a> {
         let last = inventory.update.as_ref();
         let scope = Scope { target, update: last.map_or(creation, |record| record.id) };
         // What would be agreed to, if that is needed.
-        let envelope = || {
-            let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
-            Envelope::of(target, from.as_ref()).digest()
-        };
+        let envelope = || Envelope::proposed(target, inventory).digest();
         let (course, pending) = match course(&scope, inventory, *now) {
             course @ (Course::Begin { .. } | Course::GivenUp) => {
                 match gates.ask(Gate::Consent, || gate::consent(target, inventory, envelope)) {
@@ -87,15 +84,18 @@ impl<'a> Case<'a> {
         let pending = pending.or_else(|| unapproved.clone()).or_else(|| given_up(target, inventory));
         let (update, from) = match (course, last) {
             (Course::Begin { ordinal }, _) => {
-                let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
-                (UpdateId::new(&target.cluster.uid, ordinal), from)
+                (UpdateId::new(&target.cluster.uid, ordinal), beginning(target, inventory))
             }
             (Course::Running | Course::Failed | Course::Resume | Course::Aborting, Some(record)) => {
                 (record.id, Some(record.from.clone()))
             }
             _ => (scope.update, observed::end(target.drive, inventory)),
         };
-        let envelope = Arc::new(Envelope::of(target, from.as_ref()));
+        let envelope = match course {
+            Course::Begin { .. } => Envelope::proposed(target, inventory),
+            _ => Envelope::of(target, from.as_ref()),
+        };
+        let envelope = Arc::new(envelope);
         let (forbidden, held) = (Vec::new(), Vec::new());
         let now = *now;
         let mut case = Self { target, inventory, gates, now, course, update, from, envelope, forbidden, held, pending };
@@ -221,8 +221,42 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Whether machines have to be replaced: that makes an update.
+impl Envelope {
+    /// What an update might do that began now.
+    pub fn proposed(target: &Target, inventory: &Inventory) -> Self {
+        let from = beginning(target, inventory);
+        // Where objects are their owner's, all that counts of the beginning is what is replaced, and those objects say that: also
+        // while nobody can look into the cluster.
+        let said = || target.fields.is_some().then(|| with_outdated(UpdateEnd::default(), target, inventory));
+        Self::of(target, from.or_else(said).as_ref())
+    }
+}
+
+/// What the cluster is now, with what has to be replaced of it.
+fn beginning(target: &Target, inventory: &Inventory) -> Option<UpdateEnd> {
+    observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory))
+}
+
+/// Whether something has to be put on record: that makes an update.
 fn differs(scope: &Scope<'_>, inventory: &Inventory) -> bool {
+    is_replaced(scope, inventory) || has_to_be_approved(scope, inventory)
+}
+
+/// Whether a release has to be approved that replaces nothing. Without that it would just be there: what nobody has to agree to needs
+/// no record of who did. What makes a cluster in the first place is no update.
+fn has_to_be_approved(scope: &Scope<'_>, inventory: &Inventory) -> bool {
+    let Scope { target, .. } = scope;
+    let is_made = matches!(inventory.cluster, ClusterState::Present { initialized: true, .. });
+    let is_other = inventory.deployed.as_ref() != Some(&target.release.distribution);
+    inventory.orders.approval.is_required
+        && target.fields.is_some()
+        && is_made
+        && is_other
+        && change::classify(target, inventory).kind != change::Kind::Nothing
+}
+
+/// Whether machines have to be replaced.
+fn is_replaced(scope: &Scope<'_>, inventory: &Inventory) -> bool {
     match scope.target.drive {
         Drive::Machines => control_plane::differs(scope, inventory) || workers::differs(scope, inventory),
         Drive::KubeadmControlPlane => {

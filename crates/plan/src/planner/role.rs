@@ -11,7 +11,7 @@ pub(crate) const ABORT_JOB: &str = "control-plane/abort/Job";
 /// A Job of an earlier update.
 pub(crate) const EARLIER_JOB: &str = "control-plane/earlier/Job";
 
-/// A template of workers that an earlier update has made.
+/// A template that an earlier update has made.
 pub(crate) const EARLIER_TEMPLATE: &str = "workers/earlier";
 
 /// The Cluster itself.

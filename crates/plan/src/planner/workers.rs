@@ -212,7 +212,11 @@ pub(super) fn tidy(case: &Case<'_>) -> Vec<Step> {
     }
     let in_use = |template: &&EarlierTemplate| {
         let mut pools = case.inventory.pools.values();
-        pools.any(|pool| [&pool.infrastructure_template.name, &pool.bootstrap_template.name].contains(&&template.name))
+        let control_plane = case.inventory.control_plane.kubeadm.as_ref();
+        control_plane.is_some_and(|it| it.infrastructure_template.name == template.name)
+            || pools.any(|pool| {
+                [&pool.infrastructure_template.name, &pool.bootstrap_template.name].contains(&&template.name)
+            })
     };
     let step = |template: &EarlierTemplate| Step {
         stage: Stage::Workers,

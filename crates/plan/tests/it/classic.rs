@@ -7,11 +7,14 @@ use serde_json::{Value, json};
 use windlass_api::kind::release::ReleaseConfigMap;
 use windlass_api::name::UpdateId;
 use windlass_plan::change::{Effect, classify};
+use windlass_plan::check::check;
 use windlass_plan::envelope::Envelope;
+use windlass_plan::gate::{Blocked, Gates};
 use windlass_plan::inventory::{
     ClusterState, ControlPlane, Inventory, KubeadmControlPlane, Orders, Pool, PoolProgress, Releases, Template,
     Workload,
 };
+use windlass_plan::planner::{PlanningInput, plan};
 use windlass_plan::render::Scope;
 use windlass_plan::render::classic::{Rendered, all};
 use windlass_plan::resolve::labelled::{Published, may_go};
@@ -187,6 +190,46 @@ fn where_nothing_differs_nothing_is_rendered() {
     assert_eq!(rendered(&parts, "35.2.0"), []);
     let change = classify(&target(&parts, "36.1.0"), &inventory(&parts));
     assert!(change.changes.iter().any(|it| it.effect == Effect::Replaces && it.field == "spec.version"), "{change:?}");
+}
+
+#[test]
+fn what_has_to_be_approved_is_not_written_also_where_nothing_is_replaced() {
+    let mut parts = parts();
+    parts.control_plane["spec"]["version"] = json!("v1.36.1+vmware.1");
+    parts.control_plane["spec"]["remediation"] = json!({"maxRetry": 5});
+    parts.template["spec"]["template"]["spec"]["imageName"] = json!("ubuntu-2404-k8sd-v1.36.1-vmware.1-tkg.1");
+    parts.pools.clear();
+    let target = target(&parts, "36.2.0");
+    let planned = |is_required: bool, deployed: &str, change: &dyn Fn(&mut Inventory)| {
+        let mut inventory = inventory(&parts);
+        inventory.orders.approval.is_required = is_required;
+        inventory.deployed = Some(deployed.parse().unwrap());
+        change(&mut inventory);
+        let input =
+            PlanningInput { target: target.clone(), inventory, now: Timestamp::UNIX_EPOCH, gates: Gates::all() };
+        let planned = plan(&input);
+        assert_eq!(check(&input, &planned), []);
+        planned
+    };
+    let waits = planned(true, "36.1.0", &|_| {});
+    assert_eq!((&waits.record, &waits.steps), (&None, &vec![]));
+    let Some(Blocked::ApprovalNeeded { digest, .. }) = &waits.report.pending else { panic!("{:#?}", waits.report) };
+    // Whoever cannot look into the cluster knows what is to be approved, too: admission.
+    assert_eq!(*digest, Envelope::proposed(&target, &inventory(&parts)).digest());
+    assert_eq!(*digest, waits.envelope.digest());
+    assert_eq!(waits.report.pending.as_ref().unwrap().object(), "Cluster/shop");
+    let agreed = planned(true, "36.1.0", &|inventory| inventory.consent = Some(digest.clone()));
+    assert_eq!(agreed.report.pending, None);
+    // What was approved before is kept up, and what nobody has to approve needs nobody.
+    assert_eq!(planned(true, "36.2.0", &|_| {}).report.pending, None);
+    assert_eq!(planned(false, "36.1.0", &|_| {}).report.pending, None);
+    // What makes a cluster is no update.
+    let is_made = |inventory: &mut Inventory| {
+        if let ClusterState::Present { initialized, .. } = &mut inventory.cluster {
+            *initialized = false;
+        }
+    };
+    assert_eq!(planned(true, "36.1.0", &is_made).report.pending, None);
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Classic clusters in a World with Windlass: a label is changed, and the objects of the cluster follow it, and nothing else does.
 
 mod bad;
+mod consent;
 mod fields;
+mod reviewed;
 
 use std::sync::OnceLock;
 
@@ -9,6 +11,8 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::ApiResource;
 use kube::{Client, Resource};
 use serde_json::{Value, json};
+use windlass_api::condition::ConditionType;
+use windlass_api::kind::Condition;
 use windlass_api::kind::cluster_api::{Cluster, MachineDeployment};
 use windlass_api::kind::control_plane::KubeadmControlPlane;
 use windlass_api::kind::wcp::WCPMachineTemplate;
@@ -157,9 +161,8 @@ fn what_is_shown_before_is_what_is_written_and_the_rest_is_its_owners() {
 
 #[test]
 fn a_release_that_replaces_nothing_is_there_at_once() {
-    let upgraded = hold(&start().world, &to("36.1.0"), rehearse_crashes()).unwrap();
     let request = Request::new(shop(), "36.2.0", SEED, "2026-01-03T00:00:00Z".parse().unwrap());
-    let ended = hold(&upgraded.world, &request, rehearse_crashes()).unwrap();
+    let ended = hold(upgraded(), &request, rehearse_crashes()).unwrap();
     assert_eq!(ended.rehearsal.verdict, Verdict::Reached { distribution: "v36.2.0".into() });
     assert!(ended.rehearsal.machines.is_empty(), "{:?}", ended.rehearsal.machines);
     let control_plane = one::<KubeadmControlPlane>(&ended.world);
@@ -203,16 +206,60 @@ fn what_drifts_is_undone_and_what_is_its_owners_stays() {
 
 /// Runs everything on a fork until the script is done.
 pub fn played<F: Future<Output = ()>>(script: impl FnOnce(Client) -> F) -> World {
+    played_on(&start().world, |world| script(world.client()))
+}
+
+/// The same, on a fork of another World.
+pub fn played_on<F: Future<Output = ()>>(start: &World, script: impl FnOnce(World) -> F) -> World {
     use windlass_rehearse::assembly::{Assembly, Settings};
     windlass_runtime::virtual_time::run_virtual(SEED, later(), |time| async move {
-        let settings = windlass_sim::world::Settings { clock: time.clock, ..start().world.settings().clone() };
-        let world = start().world.fork(settings);
+        let settings = windlass_sim::world::Settings { clock: time.clock, ..start.settings().clone() };
+        let world = start.fork(settings);
         let settings = Settings { labels: true, ..Settings::rehearsal(&world) };
         let assembly = Assembly::new(world.clone(), settings);
-        assembly.run(script(world.client())).await;
+        assembly.run(script(world.clone())).await;
         world
     })
     .unwrap()
+}
+
+/// The cluster, upgraded to 36.1.0.
+fn upgraded() -> &'static World {
+    static MADE: OnceLock<World> = OnceLock::new();
+    MADE.get_or_init(|| hold(&start().world, &to("36.1.0"), rehearse_crashes()).unwrap().world)
+}
+
+/// Changes an object of the cluster as a person does.
+async fn patch<K: Resource<DynamicType = ()>>(
+    client: &Client,
+    name: &str,
+    patch: Value,
+) -> Result<DynamicObject, String> {
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), "default", &ApiResource::erase::<K>(&()));
+    let patched = api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await;
+    patched.map_err(|error| match error {
+        kube::Error::Api(status) => status.message.clone(),
+        other => other.to_string(),
+    })
+}
+
+/// What is said of whether the cluster has its release.
+async fn applied(client: &Client) -> Condition {
+    let cluster = Api::<Cluster>::default_namespaced(client.clone()).get("shop").await.unwrap();
+    let conditions = cluster.status.unwrap_or_default().conditions;
+    ConditionType::ReleaseApplied.among(&conditions).cloned().unwrap()
+}
+
+/// Looks every ten seconds, for two hours at most.
+async fn until_told(client: &Client, what: &str, is_so: impl Fn(&Condition) -> bool) -> Condition {
+    for _ in 0..720 {
+        let told = applied(client).await;
+        if is_so(&told) {
+            return told;
+        }
+        tokio::time::sleep(std::time::Duration::from_secs(10)).await;
+    }
+    panic!("never {what}: {:#?}", applied(client).await);
 }
 
 #[test]

@@ -1,21 +1,23 @@
 //! `windlass approve` and `windlass reject`: what somebody says to an update that does not begin without it.
 
+use std::fmt::Debug;
 use std::io;
 
 use kube::api::{ListParams, Patch, PatchParams};
+use kube::core::NamespaceResourceScope;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::json;
 use windlass_api::kind::cluster_update::ClusterUpdate;
-use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::{ClusterName, NameError};
 use windlass_api::{annotation, label};
 
 use crate::ask::{Answer, ask};
 use crate::changed::Changed;
-use crate::client::{self, Connection, FIELD_MANAGER, Management};
+use crate::client::{self, AnyCluster, Connection, FIELD_MANAGER, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
-use crate::pending::{self, Pending};
+use crate::pending::{self, Asks, Pending};
 
 /// Agree to an update that waits for it
 ///
@@ -23,7 +25,7 @@ use crate::pending::{self, Pending};
 /// is something else by then, it waits for another approval. Who approved is on the record of the update.
 ///
 /// Updates have to be approved in namespaces with the label windlass.dev/approval: required, or second-person, where whoever asked may
-/// not approve. The verb approve on tanzukubernetesclusters is needed.
+/// not approve. The verb approve on tanzukubernetesclusters is needed, or on clusters where a label names the release.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  windlass approve my-tkc\n  windlass approve my-tkc --envelope sha256:… --yes --reason CHG-1042"
@@ -62,6 +64,10 @@ struct Decide {
     #[command(flatten)]
     connection: Connection,
 }
+
+/// An object that stands for a cluster, as clients read and write it.
+trait Stands: Asks + kube::Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned {}
+impl<K: Asks + kube::Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned> Stands for K {}
 
 /// What `approve -o` and `reject -o` write.
 #[derive(Serialize, schemars::JsonSchema)]
@@ -120,28 +126,41 @@ impl Decision {
 impl Decide {
     async fn run(self, decision: Decision) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
-        let (name, cluster) = self.find(&management).await?;
-        let Some(pending) = Pending::of(&cluster) else { return Err(Error::Nothing { cluster: name }.into()) };
+        match self.find(&management).await? {
+            (name, AnyCluster::Machines(cluster)) => self.decide(&management, &name, &*cluster, decision).await,
+            (name, AnyCluster::ByLabel(cluster)) => self.decide(&management, &name, &*cluster, decision).await,
+            (name, AnyCluster::OfClass) => Err(Error::OfClass { cluster: name }.into()),
+        }
+    }
+
+    async fn decide<K: Stands>(
+        &self,
+        management: &Management,
+        name: &ClusterName,
+        cluster: &K,
+        decision: Decision,
+    ) -> Result<Exit, Failure> {
+        let Some(pending) = Pending::of(cluster) else { return Err(Error::Nothing { cluster: name.clone() }.into()) };
         if let Some(reviewed) = self.envelope.as_ref().filter(|reviewed| **reviewed != pending.digest) {
             let (reviewed, found) = (reviewed.clone(), pending.digest);
-            return Err(Error::Stale { cluster: name, reviewed, found }.into());
+            return Err(Error::Stale { cluster: name.clone(), reviewed, found }.into());
         }
         if !self.yes {
             output::say(pending.what());
-            confirm(&name, decision)?;
+            confirm(name, decision)?;
         }
-        let decided = self.write(&management, (&name, &cluster), &pending, decision).await?;
-        self.tell(&name, &decided, &pending, decision)?;
+        let decided = self.write(management, (name, cluster), &pending, decision).await?;
+        self.tell(name, &decided, &pending, decision)?;
         Ok(Exit::Done)
     }
 
     /// The cluster; by its name, or by that of the update that it waits to begin.
-    async fn find(&self, management: &Management) -> Result<(ClusterName, TanzuKubernetesCluster), Failure> {
+    async fn find(&self, management: &Management) -> Result<(ClusterName, AnyCluster), Failure> {
         let name = |text: &str| ClusterName::new(text).map_err(|source| Error::Name { text: text.to_owned(), source });
         let target = self.target.trim_start_matches("clusterupdate/");
         let of_update =
             target.rsplit_once('-').and_then(|(cluster, ordinal)| Some((cluster, ordinal.parse::<u64>().ok()?)));
-        let missing = match management.cluster(&name(target)?).await {
+        let missing = match management.any_cluster(&name(target)?).await {
             Ok(cluster) => return Ok((name(target)?, cluster)),
             Err(error) => error,
         };
@@ -149,7 +168,7 @@ impl Decide {
             return Err(missing.into());
         };
         let of = name(of)?;
-        let Ok(cluster) = management.cluster(&of).await else { return Err(missing.into()) };
+        let Ok(cluster) = management.any_cluster(&of).await else { return Err(missing.into()) };
         let next = next_update(management, &of).await?;
         if next != ordinal {
             return Err(Error::OtherUpdate { cluster: of, asked: target.to_owned(), next }.into());
@@ -158,16 +177,16 @@ impl Decide {
     }
 
     /// Who decides, decides about the cluster as it was read.
-    async fn write(
+    async fn write<K: Stands>(
         &self,
         management: &Management,
-        (name, cluster): (&ClusterName, &TanzuKubernetesCluster),
+        (name, cluster): (&ClusterName, &K),
         pending: &Pending,
         decision: Decision,
-    ) -> Result<TanzuKubernetesCluster, Failure> {
+    ) -> Result<K, Failure> {
         let [says, opposite] = decision.annotations();
         let patch = Patch::Merge(json!({"metadata": {
-            "resourceVersion": cluster.metadata.resource_version,
+            "resourceVersion": cluster.meta().resource_version,
             "annotations": {
                 says: pending.digest,
                 opposite: null,
@@ -175,7 +194,7 @@ impl Decide {
             },
         }}));
         let parameters = PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() };
-        let patched = management.api::<TanzuKubernetesCluster>().patch(name.as_str(), &parameters, &patch).await;
+        let patched = management.api::<K>().patch(name.as_str(), &parameters, &patch).await;
         match patched {
             Err(kube::Error::Api(status)) if status.code == 409 => Err(Error::Changed { cluster: name.clone() }.into()),
             patched => {
@@ -185,10 +204,10 @@ impl Decide {
         }
     }
 
-    fn tell(
+    fn tell<K: Stands>(
         &self,
         cluster: &ClusterName,
-        decided: &TanzuKubernetesCluster,
+        decided: &K,
         pending: &Pending,
         decision: Decision,
     ) -> Result<(), output::Error> {
@@ -202,7 +221,8 @@ impl Decide {
                 by,
                 reason: self.reason.as_deref(),
             };
-            return format.tell_cluster(cluster, "DecisionReport", report);
+            let named = format!("{}.{}/{cluster}", K::kind(&()).to_lowercase(), K::group(&()));
+            return format.tell(&named, "DecisionReport", report);
         }
         let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
         output::data(&match decision {
@@ -223,6 +243,10 @@ async fn next_update(management: &Management, cluster: &ClusterName) -> Result<u
 /// It is not decided.
 #[derive(Debug, thiserror::Error)]
 enum Error {
+    #[error(
+        "{cluster} is a cluster of a class, and its updates cannot be approved: no envelope bounds what Cluster API does"
+    )]
+    OfClass { cluster: ClusterName },
     #[error("nothing of {cluster} waits for approval")]
     Nothing { cluster: ClusterName },
     #[error("{text:?} is no name of a cluster")]
@@ -243,7 +267,8 @@ impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
             Self::Terminal(_) | Self::Changed { .. } => Kind::Environment,
-            Self::Nothing { .. }
+            Self::OfClass { .. }
+            | Self::Nothing { .. }
             | Self::Name { .. }
             | Self::OtherUpdate { .. }
             | Self::Stale { .. }
@@ -253,7 +278,10 @@ impl Explained for Error {
 
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::Nothing { cluster } | Self::Changed { cluster } | Self::Stale { cluster, .. } => {
+            Self::OfClass { cluster }
+            | Self::Nothing { cluster }
+            | Self::Changed { cluster }
+            | Self::Stale { cluster, .. } => {
                 format!("windlass status {cluster}")
             }
             Self::Name { .. } => "windlass get clusters".to_owned(),
@@ -268,7 +296,8 @@ impl Explained for Error {
     fn exit(&self) -> Exit {
         match self {
             Self::Stale { .. } | Self::Changed { .. } => Exit::Stale,
-            Self::Nothing { .. }
+            Self::OfClass { .. }
+            | Self::Nothing { .. }
             | Self::Name { .. }
             | Self::OtherUpdate { .. }
             | Self::NotConfirmed { .. }

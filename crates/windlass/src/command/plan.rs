@@ -269,7 +269,7 @@ pub struct PlanReport {
     /// The whole way, where this is only the first of several updates.
     #[serde(skip_serializing_if = "Option::is_none")]
     way: Option<Way>,
-    release_digest: String,
+    pub release_digest: String,
     /// What the whole update may do. It is what `ClusterUpdate.spec.envelopeDigest` will say.
     pub envelope_digest: String,
     /// What sort of update it is, and what each field that differs would do.

@@ -73,6 +73,8 @@ pub struct Upgrade {
     cluster: ClusterName,
     to: VersionPrefix,
     envelope: Option<String>,
+    /// What the release said when that was looked at.
+    release_digest: Option<String>,
     dry_run: bool,
     yes: bool,
     output: Option<Changed>,
@@ -104,7 +106,8 @@ impl Args {
             envelope = Some(kept.envelope_digest);
         }
         let Self { dry_run, yes, output, commit, patience, .. } = self;
-        Upgrade { cluster, to, envelope, dry_run, yes, output, commit, patience, connection }.run()
+        let release_digest = None;
+        Upgrade { cluster, to, envelope, release_digest, dry_run, yes, output, commit, patience, connection }.run()
     }
 }
 
@@ -137,10 +140,12 @@ impl Upgrade {
     fn run(mut self) -> Result<Exit, Failure> {
         self.patience = self.patience.in_lines_of(self.output);
         if let Some(reviewed) = &self.envelope {
-            let found = plan(&self.connection, &self.cluster, &self.to)?.envelope_digest;
-            if found != *reviewed {
+            let found = plan(&self.connection, &self.cluster, &self.to)?;
+            if found.envelope_digest != *reviewed {
+                let found = found.envelope_digest;
                 return Err(Error::Stale { cluster: self.cluster, to: self.to, found }.into());
             }
+            self.release_digest = Some(found.release_digest);
         }
         if self.commit.is_asked_for() {
             return self.ask_by_commit();

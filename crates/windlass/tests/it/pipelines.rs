@@ -8,7 +8,7 @@ mod role;
 mod schema;
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
@@ -16,6 +16,9 @@ use tempfile::TempDir;
 
 use super::up::Up;
 use proxy::{Asked, Proxy};
+
+/// A cluster whose release is a label.
+const BY_LABEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/examples/release-by-label.yaml");
 
 /// A command that was run.
 struct Ran {
@@ -27,6 +30,8 @@ struct Ran {
 struct Session {
     work: TempDir,
     proxy: Proxy,
+    /// Past the proxy: what others do.
+    direct: PathBuf,
 }
 
 impl Session {
@@ -64,6 +69,13 @@ impl Session {
         lines
     }
 
+    /// What somebody else does, with rights of their own.
+    fn elsewhere(&self, arguments: &[&str]) {
+        let mut command = Command::new("kubectl");
+        let status = command.arg("--kubeconfig").arg(&self.direct).args(arguments).stdout(Stdio::null()).status();
+        assert!(status.unwrap().success(), "{arguments:?}");
+    }
+
     fn asked(&self) -> BTreeSet<Asked> {
         self.proxy.take()
     }
@@ -78,8 +90,10 @@ fn documents_are_as_their_schemas_say_and_roles_are_what_commands_ask_for() {
     let state = TempDir::new().unwrap();
     let _up = Up::start(state.path(), &["--speed", "600"]);
     let proxy = Proxy::start(&state.path().join("windlass/kubeconfig"), state.path());
-    let session = Session { work: TempDir::new().unwrap(), proxy };
+    let direct = state.path().join("windlass/kubeconfig");
+    let session = Session { work: TempDir::new().unwrap(), proxy, direct };
 
+    session.elsewhere(&["apply", "-f", BY_LABEL]);
     operator_begins(&session);
     let mut operator = session.asked();
     let viewer = view(&session);
@@ -96,8 +110,9 @@ fn documents_are_as_their_schemas_say_and_roles_are_what_commands_ask_for() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/roles");
     role::check(&folder, "viewer", &viewer);
     role::check(&folder, "planner", &more(planner));
-    let verb = Asked::new("run.tanzu.vmware.com", "tanzukubernetesclusters", "approve");
-    role::check(&folder, "approver", &more(approver).into_iter().chain([verb]).collect());
+    let verbs = [("run.tanzu.vmware.com", "tanzukubernetesclusters"), ("cluster.x-k8s.io", "clusters")];
+    let verbs = verbs.map(|(group, resource)| Asked::new(group, resource, "approve"));
+    role::check(&folder, "approver", &more(approver).into_iter().chain(verbs).collect());
     role::check(&folder, "operator", &more(operator));
 }
 
@@ -166,26 +181,29 @@ fn operate(session: &Session) {
     assert_eq!(kinds(&lines), BTreeSet::from(["StatusReport", "UpgradeReport"]));
     assert_eq!(lines.last().unwrap()["outcome"], "succeeded");
     session.document("secrets recover my-tkc -o json", &[0]);
+    session.elsewhere(&["wait", "cluster/shop", "--for=condition=ReleaseApplied", "--timeout=60s"]);
+    session.document("upgrade shop --to 36.1.0 --dry-run -o json", &[0]);
     let ran = session.run("retry my-tkc -o json");
     assert_ne!(ran.code, Some(0), "nothing has failed");
     session.run("release deactivate v1.24.9");
 }
 
 fn approve(session: &Session) {
-    let kubeconfig = session.proxy.kubeconfig();
     let label = |value: &str| {
-        let mut command = Command::new("kubectl");
-        command.args(["--kubeconfig", kubeconfig.to_str().unwrap(), "label", "--overwrite", "namespace", "default"]);
-        command.arg(format!("windlass.dev/approval={value}")).stdout(Stdio::null()).status().unwrap()
+        session.elsewhere(&["label", "--overwrite", "namespace", "default", &format!("windlass.dev/approval={value}")]);
     };
-    assert!(label("required").success());
+    label("required");
     session.document("update my-tkc --set topology.workers.class=best-effort-large --yes -o json", &[4]);
     until(session, "agree to it");
+    session.document("upgrade shop --to 36.1.0 --yes -o json", &[4]);
+    let told = "jsonpath={.status.conditions[?(@.type==\"ReleaseApplied\")].reason}=ApprovalNeeded";
+    session.elsewhere(&["wait", "cluster/shop", "--for", told, "--timeout=60s"]);
     session.asked();
     session.document("reject my-tkc --yes --reason no -o json", &[0]);
     until(session, "has rejected");
     session.document("approve my-tkc-2 --yes -o json", &[0]);
-    assert!(label("none").success());
+    session.document("approve shop --yes -o json", &[0]);
+    label("none");
 }
 
 /// Until the cluster says what it waits for.

@@ -7,6 +7,7 @@ use windlass_api::name::{ClusterName, MachineName};
 
 use super::Blocked;
 use crate::render::job::NAMESPACE;
+use crate::target::ClusterKind;
 
 /// What stands before the digest in the way out of a refusal that asks for somebody's agreement.
 const AGREEMENT: char = '=';
@@ -128,9 +129,10 @@ impl Blocked {
             | Self::Aborting { update }
             | Self::AbortTooLate { update, .. }
             | Self::Aborted { update } => format!("ClusterUpdate/{update}"),
-            Self::ConsentNeeded { cluster, .. }
-            | Self::ApprovalNeeded { cluster, .. }
-            | Self::Rejected { cluster, .. } => format!("TanzuKubernetesCluster/{cluster}"),
+            Self::ConsentNeeded { cluster, .. } => format!("TanzuKubernetesCluster/{cluster}"),
+            Self::ApprovalNeeded { kind, cluster, .. } | Self::Rejected { kind, cluster, .. } => {
+                format!("{}/{cluster}", kind.as_str())
+            }
         }
     }
 
@@ -231,14 +233,15 @@ impl Blocked {
                 "repair what keeps its machines (kubectl get machines); the update goes on when the pool {pool} moves"
             ),
             Self::ConsentNeeded { cluster, digest, .. } => {
-                format!("agree to it: windlass update {cluster} --accept-defaults {}", by_kubectl(cluster, digest))
+                let by_kubectl = by_kubectl(ClusterKind::TanzuKubernetesCluster, cluster, digest);
+                format!("agree to it: windlass update {cluster} --accept-defaults {by_kubectl}")
             }
-            Self::ApprovalNeeded { cluster, digest, .. } => {
-                format!("agree to it: windlass approve {cluster} {}", by_kubectl(cluster, digest))
+            Self::ApprovalNeeded { kind, cluster, digest, .. } => {
+                format!("agree to it: windlass approve {cluster} {}", by_kubectl(*kind, cluster, digest))
             }
-            Self::Rejected { cluster, digest, .. } => format!(
+            Self::Rejected { kind, cluster, digest, .. } => format!(
                 "ask for something else, or agree to it after all: windlass approve {cluster} {}",
-                by_kubectl(cluster, digest)
+                by_kubectl(*kind, cluster, digest)
             ),
             Self::AbortFailed { job, .. } => {
                 format!("read the logs of its pods, repair what they name, then delete Job {job} to try again")
@@ -262,9 +265,9 @@ impl Blocked {
 }
 
 /// How to agree to something without our command.
-fn by_kubectl(cluster: &ClusterName, digest: &str) -> String {
-    let annotated = format!("{}{AGREEMENT}{digest}", annotation::APPROVED);
-    format!("(or kubectl annotate --overwrite tanzukubernetescluster {cluster} {annotated})")
+fn by_kubectl(kind: ClusterKind, cluster: &ClusterName, digest: &str) -> String {
+    let (resource, approved) = (kind.as_str().to_lowercase(), annotation::APPROVED);
+    format!("(or kubectl annotate --overwrite {resource} {cluster} {approved}{AGREEMENT}{digest})")
 }
 
 /// What a person can do about pods that stay. A refusal of a budget names it, and the pod that is in the same namespace.

@@ -19,6 +19,7 @@ use crate::changed::class_cluster_name;
 use crate::client::{self, FIELD_MANAGER, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
+use crate::pending;
 use crate::progress::{HEARTBEAT, Progress};
 use crate::watch::changes;
 
@@ -48,10 +49,13 @@ impl Upgrade {
         if !self.yes {
             self.confirm_label(from, to)?;
         }
-        self.label(management, to, false).await?;
+        let begun = self.label(management, to, false).await?;
         tell_warnings(management);
         if self.follow_label(management, to).await? {
             return self.tell_by_label(from, to, Outcome::Succeeded);
+        }
+        if pending::needs_approval(&begun) {
+            return self.tell_by_label(from, to, Outcome::Waiting);
         }
         output::note(&format!("Next: windlass get clusters {}, kubectl get clusterupdates,machines", self.cluster));
         self.tell_by_label(from, to, Outcome::Begun)
@@ -61,7 +65,8 @@ impl Upgrade {
     async fn label(&self, management: &Management, to: &str, dry_run: bool) -> Result<Cluster, client::Error> {
         let field_manager = Some(FIELD_MANAGER.to_owned());
         let parameters = PatchParams { dry_run, field_manager, ..PatchParams::default() };
-        let reviewed = self.envelope.as_ref().map(|digest| format!("{to} {digest}"));
+        let reviewed = self.envelope.as_ref().zip(self.release_digest.as_ref());
+        let reviewed = reviewed.map(|(envelope, release)| format!("{to} {envelope} {release}"));
         let patch = Patch::Merge(json!({"metadata": {
             "labels": {label::RELEASE_VERSION.name: to},
             "annotations": {annotation::REVIEWED_ENVELOPE.name: reviewed},
@@ -126,19 +131,22 @@ impl Upgrade {
         if let Some(format) = self.output {
             let report = LabelUpgradeReport { cluster, from, to, outcome };
             format.tell(&class_cluster_name(cluster), "LabelUpgradeReport", report)?;
-            return Ok(Exit::Done);
+            return Ok(ended(outcome));
         }
         output::data(&match outcome {
             Outcome::NothingToDo => format!("cluster {cluster} is asked to be at {to} already"),
             Outcome::Reached => format!("cluster {cluster} is at {to}, as was asked before"),
             Outcome::DryRun => format!("cluster {cluster} upgraded (dry run): {from} to {to}"),
-            Outcome::Begun | Outcome::Waiting | Outcome::FirstHop => {
-                format!("cluster {cluster} is being upgraded: {from} to {to}")
-            }
+            Outcome::Waiting => format!("cluster {cluster} waits for somebody to approve it: {from} to {to}"),
+            Outcome::Begun | Outcome::FirstHop => format!("cluster {cluster} is being upgraded: {from} to {to}"),
             Outcome::Succeeded => format!("cluster {cluster} is upgraded: {from} to {to}"),
         })?;
-        Ok(Exit::Done)
+        Ok(ended(outcome))
     }
+}
+
+fn ended(outcome: Outcome) -> Exit {
+    if matches!(outcome, Outcome::Waiting) { Exit::Waiting } else { Exit::Done }
 }
 
 /// The release that a label names.
