@@ -149,7 +149,7 @@ async fn judge(
     };
     // An object that is being made may not have been told yet which namespace it is in: it has no parts.
     let parts = match before {
-        Some(_) => parts(client, cluster).await?,
+        Some(_) => parts(client, cluster, published.profiles()).await?,
         None => None,
     };
     let mut warnings = Vec::new();

@@ -69,7 +69,7 @@ impl<'a> Case<'a> {
         let scope = Scope { target, update: last.map_or(creation, |record| record.id) };
         // What would be agreed to, if that is needed.
         let envelope = || {
-            let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
+            let from = observed::end(target, inventory).map(|end| with_outdated(end, target, inventory));
             Envelope::of(target, from.as_ref()).digest()
         };
         let (course, pending) = match course(&scope, inventory, *now) {
@@ -87,13 +87,13 @@ impl<'a> Case<'a> {
         let pending = pending.or_else(|| unapproved.clone()).or_else(|| given_up(target, inventory));
         let (update, from) = match (course, last) {
             (Course::Begin { ordinal }, _) => {
-                let from = observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory));
+                let from = observed::end(target, inventory).map(|end| with_outdated(end, target, inventory));
                 (UpdateId::new(&target.cluster.uid, ordinal), from)
             }
             (Course::Running | Course::Failed | Course::Resume | Course::Aborting, Some(record)) => {
                 (record.id, Some(record.from.clone()))
             }
-            _ => (scope.update, observed::end(target.drive, inventory)),
+            _ => (scope.update, observed::end(target, inventory)),
         };
         let envelope = Arc::new(Envelope::of(target, from.as_ref()));
         let (forbidden, held) = (Vec::new(), Vec::new());
