@@ -102,6 +102,10 @@ keys! {
     RELEASE_VERSION: KubernetesVersion = "release.giantswarm.io/version",
         |version| version.label().to_string().trim_start_matches('v').to_owned();
 
+    /// On `ConfigMap`s of `windlass-system` that say where in the templates of an infrastructure provider is what. Written by whoever
+    /// installs Windlass; read by us.
+    INFRASTRUCTURE_PROFILE: Present = "windlass.dev/infrastructure-profile";
+
     /// Who has to approve the updates of clusters of a namespace: `none`, `required`, or `second-person`, who has not asked for them.
     /// Written by people, on the Namespace; read by our admission.
     APPROVAL: String = "windlass.dev/approval";

@@ -24,6 +24,7 @@ use windlass_api::name::NamespacedName;
 use windlass_api::version::KubernetesVersion;
 use windlass_plan::check::{Finding, Severity, check};
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
+use windlass_plan::profile;
 use windlass_plan::release::Release;
 use windlass_plan::resolve::labelled::{NAMESPACE, Published, Unlabelled, asked};
 use windlass_plan::target::{Target, TargetError};
@@ -39,7 +40,7 @@ use crate::reconcile::by_cluster_name;
 use crate::reconcile::context::Reach;
 use crate::record::{self, RecordError, Recorded};
 use crate::said::said;
-use parts::{PartsError, release_map};
+use parts::{PartsError, published_in};
 
 /// Who Events say they are from.
 const CONTROLLER: &str = "windlass.dev/classic";
@@ -79,6 +80,7 @@ impl Unplanned {
         match self {
             Self::Release(unlabelled) => unlabelled.reason(),
             Self::Parts(PartsError::Read { .. }) => "NotObserved",
+            Self::Parts(PartsError::NoProfile { .. }) => "NoInfrastructureProfile",
             Self::Parts(_) => "ClusterIncomplete",
             Self::Target(TargetError::Incomplete { .. }) => "ReleaseIncomplete",
             Self::Target(_) => "ClusterMalformed",
@@ -133,7 +135,8 @@ pub(crate) struct Context {
     pub reach: Reach,
     pub recorder: Recorder,
     maps: Cache<ConfigMap>,
-    read: Mutex<Option<(State, Arc<Published>)>>,
+    profiles: Cache<ConfigMap>,
+    read: Mutex<Option<([State; 2], Arc<Published>)>>,
 }
 
 /// Runs the controller until `stop`.
@@ -144,12 +147,15 @@ pub async fn run(access: Access, stop: impl Future<Output = ()>) {
     let labelled = watcher::Config::default().labels(label::RELEASE_VERSION.name);
     let clusters = Watch::<Cluster>::all(client.clone()).configured(labelled.clone());
     let maps = Watch::<ConfigMap>::all(client.clone()).within(NAMESPACE).configured(labelled);
+    let described = watcher::Config::default().labels(label::INFRASTRUCTURE_PROFILE.name);
+    let profiles = Watch::<ConfigMap>::all(client.clone()).within(profile::NAMESPACE).configured(described);
     let control_planes = Watch::<KubeadmControlPlane>::all(client.clone());
     let deployments = Watch::<MachineDeployment>::all(client.clone());
     let updates = Watch::<ClusterUpdate>::all(client.clone());
     let context = Context {
         recorder: Recorder::new(client.clone(), access.clock.clone(), CONTROLLER, "windlass"),
         maps: maps.cache(),
+        profiles: profiles.cache(),
         read: Mutex::default(),
         reach: Reach::new(access.clone()),
     };
@@ -159,22 +165,25 @@ pub async fn run(access: Access, stop: impl Future<Output = ()>) {
         .watches(control_planes, by_cluster_name)
         .watches(deployments, by_cluster_name)
         .watches(updates, by_cluster_name)
-        .watches(maps, all);
+        .watches(maps, all.clone())
+        .watches(profiles, all);
     let summary = runner.run(Arc::new(context), reconcile, stop).await;
     tracing::debug!(?summary, "the controller of classic clusters has stopped");
 }
 
 impl Context {
     fn published(&self) -> Arc<Published> {
-        let maps = self.maps.list();
-        let state = (self.maps.revision(), maps.len());
+        let (maps, profiles) = (self.maps.list(), self.profiles.list());
+        let state = [(self.maps.revision(), maps.len()), (self.profiles.revision(), profiles.len())];
         // Whoever panicked cannot have left it half changed.
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, published)) = read.as_ref().filter(|(of, _)| *of == state) {
             return Arc::clone(published);
         }
-        let maps: Vec<_> = maps.iter().map(|map| release_map(map)).collect();
-        let published = Arc::new(Published::read(&maps));
+        let published = Arc::new(published_in(&maps, &profiles));
+        for error in published.profiles().malformed() {
+            tracing::warn!(%error, "an infrastructure profile cannot be read");
+        }
         *read = Some((state, Arc::clone(&published)));
         published
     }
@@ -264,7 +273,7 @@ pub(crate) async fn consider(
     published: &Published,
 ) -> Result<Considered, Unplanned> {
     let release = wanted(cluster, latest, published)?;
-    let parts = parts::parts(&reach.access.client, cluster).await?.ok_or(Unplanned::NotYet)?;
+    let parts = parts::parts(&reach.access.client, cluster, published.profiles()).await?.ok_or(Unplanned::NotYet)?;
     let target = Target::of_classic(&parts, release)?;
     let observed = observe::inventory(reach, &parts, &target, latest).await;
     let (now, gates) = (reach.access.clock.now(), reach.access.gates.clone());

@@ -91,6 +91,16 @@ pub fn of(component: Component) -> &'static [Right] {
     }
 }
 
+/// What a part may do to the templates of machines of each infrastructure that was added: what it does to those of the built-in one,
+/// for clusters whose release is a label.
+pub fn of_templates(component: Component) -> &'static [&'static str] {
+    match component {
+        Component::Controllers => &["get", "create"],
+        Component::Answers => &["get"],
+        Component::Upgrader => &[],
+    }
+}
+
 const CONTROLLERS: &[Right] = &[
     right("", &["configmaps"], &["list", "watch", "create", "delete"]),
     right("", &["namespaces"], &["list", "watch"]),

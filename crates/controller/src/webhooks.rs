@@ -16,7 +16,7 @@ use crate::bootstrap::admission as bootstraps;
 use crate::hooks::{BODY_MAX, Reply};
 
 /// The namespace of what serves on a cluster.
-pub const NAMESPACE: &str = "windlass-system";
+pub const NAMESPACE: &str = windlass_plan::profile::NAMESPACE;
 /// The Service at which reviews are answered.
 pub const SERVICE: &str = "windlass-webhook";
 /// The name of both configurations.

@@ -26,6 +26,7 @@ use crate::render::Scope;
 use crate::step::Stage;
 use crate::target::{Drive, NetworkTarget, PoolVersion, Target};
 
+pub(crate) use rule::IMAGE;
 pub use rule::{Rule, rule};
 
 pub(crate) use line::lines;

@@ -170,13 +170,14 @@ impl Envelope {
         };
         bound(role::KUBEADM_CONTROL_PLANE.to_owned(), ("apply", "KubeadmControlPlane"));
         if ends.replace_control_plane() {
-            bound(role::CONTROL_PLANE_TEMPLATE.to_owned(), ("create", "WCPMachineTemplate"));
+            let kind = &target.control_plane_profile().template;
+            bound(role::control_plane_template(kind), ("create", kind));
         }
         for pool in &target.pools {
             let row = role::pool(&pool.name);
             bound(format!("{row}/MachineDeployment"), ("apply", "MachineDeployment"));
             if ends.replace_pool(pool) {
-                for kind in ["WCPMachineTemplate", "KubeadmConfigTemplate"] {
+                for kind in [target.pool_profile(&pool.name).template.as_str(), "KubeadmConfigTemplate"] {
                     bound(format!("{row}/{kind}"), ("create", kind));
                 }
             }
@@ -241,7 +242,7 @@ impl Envelope {
         }
         if ends.from.is_none() || ends.replace_control_plane() {
             let template = kubeadm_control_plane::template(scope, None, uid);
-            self.add("create", role::CONTROL_PLANE_TEMPLATE, template);
+            self.add("create", &role::control_plane_template(&scope.target.control_plane_profile().template), template);
         }
         if ends.replace_control_plane() {
             self.replace_control_plane(scope.target);

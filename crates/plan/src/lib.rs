@@ -28,6 +28,7 @@ pub mod inventory;
 pub mod legacy;
 pub mod package;
 pub mod planner;
+pub mod profile;
 pub mod propagation;
 pub mod release;
 pub mod render;

@@ -36,6 +36,7 @@ use crate::digest;
 pub(crate) use config_maps::VERSION_FIELDS;
 pub use defaults::{FieldDefault, FieldOwner, KindDefaults};
 pub use error::{Cause, ReleaseError};
+pub(crate) use error::{quoted, quoted_list};
 pub use field::{FieldPath, FieldPathError};
 pub(crate) use image::slot;
 pub use manifest::ManifestError;

@@ -22,13 +22,14 @@ use serde_json::{Value, json};
 use windlass_api::key::Present;
 use windlass_api::kind::bootstrap::{Argument, NodeRegistration};
 use windlass_api::kind::wcp::WCPMachineSpec;
-use windlass_api::kind::{bootstrap, cluster_api, wcp};
+use windlass_api::kind::{bootstrap, cluster_api};
 use windlass_api::label;
 use windlass_api::name::{Child, MachineName, NameLimit, Role, Uid, UpdateId};
 
 pub use cover::{covers, differences};
 pub use defaults::Defaults;
 
+use crate::profile::Profile;
 use crate::target::{MachinesTarget, Target};
 
 /// The name under which all that is rendered here is applied.
@@ -55,7 +56,7 @@ fn bootstrap_api_version() -> String {
 
 /// The version of the infrastructure provider's kinds, with their group.
 fn infrastructure_api_version() -> String {
-    format!("{}/v1alpha2", wcp::GROUP)
+    Profile::built_in().api_version()
 }
 
 impl Scope<'_> {
@@ -129,8 +130,8 @@ impl Scope<'_> {
     pub(crate) fn infrastructure(&self, machines: &MachinesTarget) -> WCPMachineSpec {
         WCPMachineSpec {
             image_name: self.image_name().to_owned(),
-            class_name: machines.class.to_string(),
-            storage_class: machines.storage_class.to_string(),
+            class_name: machines.class().to_owned(),
+            storage_class: machines.storage_class().to_owned(),
             provider_id: None,
         }
     }

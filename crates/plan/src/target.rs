@@ -22,8 +22,8 @@ use crate::release::{Original, Release};
 use crate::render::Defaults;
 use crate::resolve::hops;
 
-pub use classic::{ClassicParts, ClassicPool, Fields, ObjectFields, PoolFields};
-pub use kubeadm_control_plane::{KubeadmParts, PoolParts};
+pub use classic::{ClassicParts, ClassicPool, Fields, ObjectFields, PoolFields, TemplateFields};
+pub use kubeadm_control_plane::{KubeadmParts, MachineTemplate, PoolParts};
 pub use topology::{TopologyTarget, TopologyVariable};
 
 /// What a cluster is asked to be: a release, and what its owner chose.
@@ -99,10 +99,12 @@ pub struct ClusterId {
 pub struct MachinesTarget {
     /// How many.
     pub count: u32,
-    /// How much of everything each has.
-    pub class: MachineClassName,
-    /// Where their disks are.
-    pub storage_class: StorageClassName,
+    /// How much of everything each has; `None` where their infrastructure has no classes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub class: Option<MachineClassName>,
+    /// Where their disks are; `None` where their infrastructure has no such thing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub storage_class: Option<StorageClassName>,
 }
 
 /// A pool of workers.
@@ -208,7 +210,7 @@ pub enum TargetError {
         /// The ConfigMap.
         map: String,
         /// The field.
-        field: &'static str,
+        field: String,
     },
     /// A field is no range of addresses.
     #[error("{field}: {text:?} is no range of addresses such as {PODS}")]
@@ -390,13 +392,24 @@ impl MachinesTarget {
     fn new(field: &str, asked: &Machines) -> Result<Self, TargetError> {
         Ok(Self {
             count: asked.count,
-            class: named(&format!("{field}.class"), &asked.class)?,
-            storage_class: named(&format!("{field}.storageClass"), &asked.storage_class)?,
+            class: Some(named(&format!("{field}.class"), &asked.class)?),
+            storage_class: Some(named(&format!("{field}.storageClass"), &asked.storage_class)?),
         })
     }
 
     fn written(&self) -> Machines {
-        Machines { count: self.count, class: self.class.to_string(), storage_class: self.storage_class.to_string() }
+        let [class, storage_class] = [self.class(), self.storage_class()].map(str::to_owned);
+        Machines { count: self.count, class, storage_class }
+    }
+
+    /// How much of everything each has; nothing where there are no classes.
+    pub fn class(&self) -> &str {
+        self.class.as_ref().map(AsRef::as_ref).unwrap_or_default()
+    }
+
+    /// Where their disks are; nothing where there is no such thing.
+    pub fn storage_class(&self) -> &str {
+        self.storage_class.as_ref().map(AsRef::as_ref).unwrap_or_default()
     }
 }
 

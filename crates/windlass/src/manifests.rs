@@ -7,12 +7,15 @@ mod rights;
 mod workloads;
 
 use serde_json::{Map, Value, json};
+use windlass_api::key::Present;
 use windlass_api::kind::definition;
+use windlass_api::label;
 use windlass_controller::certificates::SECRET;
 use windlass_controller::hooks;
 use windlass_controller::reconcile::JOB_NAMESPACE;
 use windlass_controller::rights::{Component, SYSTEM};
 use windlass_controller::webhooks::{self, NAMESPACE, PART_OF};
+use windlass_plan::profile::{self, Profile};
 use windlass_plan::resolve::hold::HoldBy;
 
 /// The image that goes with this program. Where it comes from is for whoever installs it to say.
@@ -25,11 +28,22 @@ pub struct Choices {
     pub image: String,
     /// How machines are kept back until packages are in.
     pub hold: HoldBy,
+    /// Infrastructure beside the built-in one.
+    pub infrastructure: Vec<Added>,
+}
+
+/// An infrastructure profile, and the text that it was read from.
+#[derive(Debug, Clone)]
+pub struct Added {
+    /// What it says.
+    pub profile: Profile,
+    /// The text.
+    pub text: String,
 }
 
 impl Default for Choices {
     fn default() -> Self {
-        Self { image: IMAGE.to_owned(), hold: HoldBy::Pause }
+        Self { image: IMAGE.to_owned(), hold: HoldBy::Pause, infrastructure: Vec::new() }
     }
 }
 
@@ -50,14 +64,17 @@ pub fn definitions() -> Result<Vec<Value>, serde_json::Error> {
 /// Everything else, in the order in which it is written: whoever is asked about writes comes last, when somebody can answer.
 pub fn manifests(choices: &Choices) -> Vec<Manifest> {
     let manifest = |name, objects: Vec<Value>| Manifest { name, objects: objects.into_iter().map(labelled).collect() };
-    vec![
-        manifest("namespaces", namespaces()),
-        manifest("rights", rights::objects()),
+    let mut all = vec![manifest("namespaces", namespaces()), manifest("rights", rights::objects())];
+    if !choices.infrastructure.is_empty() {
+        all.push(manifest("infrastructure", choices.infrastructure.iter().flat_map(infrastructure).collect()));
+    }
+    all.extend([
         manifest("network", workloads::network()),
         manifest("controllers", workloads::controllers(choices)),
         manifest("answers", [services(), workloads::answers(choices)].concat()),
         manifest("webhooks", webhooks::configurations(None).to_vec()),
-    ]
+    ]);
+    all
 }
 
 /// The same with the label by which it is known.
@@ -67,6 +84,22 @@ fn labelled(mut object: Value) -> Value {
     }
     object["metadata"]["labels"][PART_OF.0] = json!(PART_OF.1);
     object
+}
+
+/// A profile where it is looked for, and the right to do what it is for.
+pub fn infrastructure(added: &Added) -> Vec<Value> {
+    let (key, value) = label::INFRASTRUCTURE_PROFILE.entry(&Present);
+    let map = json!({
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {
+            "name": format!("infrastructure-{}", added.profile.map_kind()),
+            "namespace": NAMESPACE,
+            "labels": { key: value },
+        },
+        "data": { profile::KEY: added.text },
+    });
+    [vec![map], rights::of_profile(&added.profile)].concat()
 }
 
 /// Our own allows nothing that can be done without. The pods of Jobs are what their cluster's update says, which a running one

@@ -148,7 +148,7 @@ async fn judge(
     // An object that is being made may not have been told yet which namespace it is in: it has no parts. Without a release they are
     // not asked for.
     let parts = match (before, published.find(&version)) {
-        (Some(_), Ok(_)) => parts(client, cluster).await?,
+        (Some(_), Ok(_)) => parts(client, cluster, published.profiles()).await?,
         (Some(_) | None, _) => None,
     };
     let Chosen { release, mut warnings, is_new } = choose(&version, &published, cluster, before, parts.as_ref())?;

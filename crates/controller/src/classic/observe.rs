@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use kube::Api;
 use kube::api::ListParams;
-use serde_json::Value;
 use windlass_api::condition::ConditionStatus;
 use windlass_api::kind::cluster_api::{Cluster, Machine as LiveMachine, MachineDeployment};
 use windlass_api::kind::cluster_update::ClusterUpdate;
@@ -157,7 +156,7 @@ fn control_plane(parts: &ClassicParts, gaps: &mut Gaps) -> Option<KubeadmControl
         version: gaps.take(&object, live.spec.version.parse())?,
         infrastructure_template: Template {
             name: gaps.take(&object, ObjectName::new(&live.spec.machine_template.spec.infrastructure_ref.name))?,
-            spec: parts.template.pointer("/spec/template/spec").cloned(),
+            spec: parts.template.machine().cloned(),
         },
         configuration: parts.control_plane["spec"]["kubeadmConfigSpec"].clone(),
         progress: PoolProgress {
@@ -184,14 +183,18 @@ fn pool(found: &ClassicPool, object: &str, gaps: &mut Gaps) -> Option<Pool> {
     let live: MachineDeployment = gaps.take(object, serde_json::from_value(found.deployment.clone()))?;
     let machine = &live.spec.template.spec;
     let status = live.status.clone().unwrap_or_default();
-    let spec = |template: &Value| template.pointer("/spec/template/spec").cloned().map(Ok);
+    let bootstrap_spec = found.bootstrap.pointer("/spec/template/spec").cloned().map(Ok);
     let bootstrap = machine.bootstrap.config_ref.as_ref().map(|config| config.name.as_str()).unwrap_or_default();
     Some(Pool {
         revision: gaps.take(object, revision(&live.metadata))?,
         replicas: live.spec.replicas.unwrap_or(1),
         version: gaps.take(object, machine.version.as_deref().unwrap_or_default().parse())?,
-        infrastructure_template: template(&machine.infrastructure_ref.name, spec(&found.infrastructure), gaps)?,
-        bootstrap_template: template(bootstrap, spec(&found.bootstrap), gaps)?,
+        infrastructure_template: template(
+            &machine.infrastructure_ref.name,
+            found.infrastructure.machine().cloned().map(Ok),
+            gaps,
+        )?,
+        bootstrap_template: template(bootstrap, bootstrap_spec, gaps)?,
         progress: PoolProgress {
             observed: live.metadata.generation.is_some() && status.observed_generation == live.metadata.generation,
             replicas: status.replicas,

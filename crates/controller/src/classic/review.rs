@@ -31,7 +31,7 @@ pub async fn review(
     to: Option<&KubernetesVersion>,
 ) -> Result<Reviewed, Unplanned> {
     let published = published(client).await?;
-    let parts = parts(client, cluster).await?.ok_or(Unplanned::NotYet)?;
+    let parts = parts(client, cluster, published.profiles()).await?.ok_or(Unplanned::NotYet)?;
     let release = match to {
         Some(to) => published.find(to)?.clone(),
         None => wanted(cluster, latest, &published)?,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::machines::{shown, template};
+use super::machines::{Sort, shown, template};
 use super::{Effect, FieldChange, classic, rule};
 use crate::diff;
 use crate::inventory::KubeadmControlPlane;
@@ -39,7 +39,8 @@ pub(crate) fn changes(scope: &Scope<'_>, observed: &KubeadmControlPlane) -> Vec<
 /// What is different about the template that its machines are made from.
 pub(crate) fn template_changes(scope: &Scope<'_>, observed: &KubeadmControlPlane) -> Vec<FieldChange> {
     let desired = kubeadm_control_plane::template_spec(scope);
-    template((STAGE, role::CONTROL_PLANE), "WCPMachineTemplate", &desired, &observed.infrastructure_template)
+    let made_from = Sort::Infrastructure(scope.target.control_plane_profile());
+    template((STAGE, role::CONTROL_PLANE), made_from, &desired, &observed.infrastructure_template)
 }
 
 /// The number of machines. Nothing is replaced when it grows, and nothing new is there that people would have to know by name.

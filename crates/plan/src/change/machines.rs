@@ -4,10 +4,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use windlass_api::kind::topology::Topology;
 
-use super::{Effect, FieldChange, classic, kubeadm_control_plane, rule, topology};
+use super::rule::{self, rule};
+use super::{Effect, FieldChange, classic, kubeadm_control_plane, topology};
 use crate::diff::{self, Difference};
 use crate::inventory::{Inventory, Machine, Pool, Template};
 use crate::planner::{missing, role, rows};
+use crate::profile::Profile;
 use crate::render::Scope;
 use crate::render::workers::template_specs;
 use crate::step::Stage;
@@ -148,9 +150,10 @@ fn templates(scope: &Scope<'_>, pool: &PoolTarget, observed: &Pool) -> [Vec<Fiel
     let role = role::pool(&pool.name);
     let [infrastructure, bootstrap] = template_specs(scope, pool);
     let place = (Stage::Workers, role.as_str());
+    let made_from = Sort::Infrastructure(scope.target.pool_profile(&pool.name));
     [
-        template(place, "WCPMachineTemplate", &infrastructure, &observed.infrastructure_template),
-        template(place, "KubeadmConfigTemplate", &bootstrap, &observed.bootstrap_template),
+        template(place, made_from, &infrastructure, &observed.infrastructure_template),
+        template(place, Sort::Bootstrap, &bootstrap, &observed.bootstrap_template),
     ]
 }
 
@@ -159,10 +162,19 @@ pub(crate) fn differing_templates(scope: &Scope<'_>, pool: &PoolTarget, observed
     templates(scope, pool, observed).map(|changes| !changes.is_empty())
 }
 
+/// What a template is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Sort<'p> {
+    /// Machines are made from it.
+    Infrastructure(&'p Profile),
+    /// They are told it when they first boot.
+    Bootstrap,
+}
+
 /// What is different about a template.
 pub(super) fn template(
     (stage, role): (Stage, &str),
-    kind: &str,
+    sort: Sort<'_>,
     desired: &Value,
     found: &Template,
 ) -> Vec<FieldChange> {
@@ -176,8 +188,13 @@ pub(super) fn template(
     let change = |difference: Difference| {
         let path = difference.path;
         let field = format!("spec.template.spec.{}", path.fields());
+        let (kind, row) = match sort {
+            Sort::Infrastructure(profile) => (profile.template.as_str(), rule::of_template(profile, path.names())),
+            Sort::Bootstrap => ("KubeadmConfigTemplate", rule("KubeadmConfigTemplate", &field)),
+        };
         let shown = |side: &Value| path.get(side).map(shown);
-        FieldChange::of(stage, role, rule(kind, &field), &field, shown(&live), shown(&desired))
+        let change = FieldChange::of(stage, role, row, &field, shown(&live), shown(&desired));
+        FieldChange { kind: kind.to_owned(), ..change }
     };
     different.into_iter().map(change).collect()
 }

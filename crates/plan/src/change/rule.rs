@@ -4,6 +4,7 @@
 //! a machine is made from makes it another one.
 
 use super::{Effect, Origin};
+use crate::profile::{MachineField, Profile};
 
 /// What a change of a field does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,6 +36,22 @@ pub fn rule(kind: &str, field: &str) -> &'static Rule {
     RULES.iter().filter(is_in).max_by_key(|rule| rule.field.len()).unwrap_or(&OTHER)
 }
 
+/// The row for a field of a template of machines: what the profile says of it decides, whatever its name.
+/// The field is named by its parts within the machine.
+pub(super) fn of_template<'n>(profile: &Profile, names: impl Iterator<Item = &'n str>) -> &'static Rule {
+    let names: Vec<&str> = names.collect();
+    let is_in = |known: Option<&MachineField>| {
+        known.is_some_and(|known| known.within().zip(&names).all(|(part, name)| part == *name))
+    };
+    let known = match () {
+        () if is_in(profile.image.as_ref().map(|image| &image.field)) => "spec.template.spec.imageName",
+        () if is_in(profile.class.as_ref()) => "spec.template.spec.className",
+        () if is_in(profile.storage_class.as_ref()) => "spec.template.spec.storageClass",
+        () => "spec.template.spec",
+    };
+    rule("WCPMachineTemplate", known)
+}
+
 const fn row(kind: &'static str, field: &'static str, effect: Effect, origin: Origin, why: &'static str) -> Rule {
     Rule { kind, field, effect, lowered: effect, origin, why, lowered_why: why }
 }
@@ -56,7 +73,9 @@ const DEPLOYMENT: &str = "MachineDeployment";
 const VERSION: &str = "the programs of a version are on the disk of a machine of that version";
 const CLASS: &str = "how much of everything a machine has is decided when it is made";
 const STORAGE: &str = "a disk stays where it was made";
-const IMAGE: &str = "a disk is made from its image once; an image that was renamed or replaced is another one";
+/// Why another image is another machine.
+pub(crate) const IMAGE: &str =
+    "a disk is made from its image once; an image that was renamed or replaced is another one";
 const TOLD: &str = "a machine reads what it is told when it first boots, and never again";
 const LABELS: &str = "a node says which release it is of when it joins, and add-ons go by that";
 const BACK: &str = "what a newer API server has stored need not be readable by an older one";

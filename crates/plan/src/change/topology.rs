@@ -104,10 +104,8 @@ fn variables(
     part: Option<&VariableOverrides>,
     wanted: &MachinesTarget,
 ) -> Vec<FieldChange> {
-    let variables = [
-        (TopologyVariable::MachineClass, wanted.class.as_str()),
-        (TopologyVariable::StorageClass, wanted.storage_class.as_str()),
-    ];
+    let variables =
+        [(TopologyVariable::MachineClass, wanted.class()), (TopologyVariable::StorageClass, wanted.storage_class())];
     let change = |(variable, should_be): (TopologyVariable, &str)| {
         let name = variable.as_str();
         let is = told(live, part, name).and_then(Value::as_str);

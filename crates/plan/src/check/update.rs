@@ -141,8 +141,8 @@ pub(super) fn somebody_asked_for_it(input: &PlanningInput, planned: &Planned) ->
     let machine = |machine: &Machine| {
         machine.version != release.kubernetes
             || machine.image.as_ref().is_some_and(|is| is.as_str() != image)
-            || machine.class.as_ref().is_some_and(|is| *is != target.control_plane.class)
-            || machine.storage_class.as_ref().is_some_and(|is| *is != target.control_plane.storage_class)
+            || machine.class.as_ref().is_some_and(|is| is.as_str() != target.control_plane.class())
+            || machine.storage_class.as_ref().is_some_and(|is| is.as_str() != target.control_plane.storage_class())
     };
     let pool = |wanted: &PoolTarget| {
         let Some(pool) = inventory.pools.get(&wanted.name) else { return false };
@@ -151,8 +151,8 @@ pub(super) fn somebody_asked_for_it(input: &PlanningInput, planned: &Planned) ->
         let label = format!("={}", release.distribution.tag());
         pool.version != release.kubernetes
             || other(field("imageName"), image)
-            || other(field("className"), wanted.machines.class.as_str())
-            || other(field("storageClass"), wanted.machines.storage_class.as_str())
+            || other(field("className"), wanted.machines.class())
+            || other(field("storageClass"), wanted.machines.storage_class())
             || told.is_none_or(|told| !told.to_string().contains(&label))
     };
     let (says, said) = (target.original_digest(), inventory.releases.in_use.as_deref());

@@ -89,7 +89,7 @@ impl<'a> Case<'a> {
             (Course::Running | Course::Failed | Course::Resume | Course::Aborting, Some(record)) => {
                 (record.id, Some(record.from.clone()))
             }
-            _ => (scope.update, observed::end(target.drive, inventory)),
+            _ => (scope.update, observed::end(target, inventory)),
         };
         let envelope = match course {
             Course::Begin { .. } => Envelope::proposed(target, inventory),
@@ -234,7 +234,7 @@ impl Envelope {
 
 /// What the cluster is now, with what has to be replaced of it.
 fn beginning(target: &Target, inventory: &Inventory) -> Option<UpdateEnd> {
-    observed::end(target.drive, inventory).map(|end| with_outdated(end, target, inventory))
+    observed::end(target, inventory).map(|end| with_outdated(end, target, inventory))
 }
 
 /// Whether something has to be put on record: that makes an update.

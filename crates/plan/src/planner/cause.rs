@@ -60,7 +60,7 @@ fn asked(from: &UpdateEnd, to: &UpdateEnd, changes: &[&FieldChange]) -> Vec<Stri
 
 /// Another image for the same release.
 fn of_release(changes: &[&FieldChange]) -> Option<String> {
-    let is_image = |change: &&&FieldChange| change.field.ends_with("imageName") && change.effect == Effect::Replaces;
+    let is_image = |change: &&&FieldChange| change.why == change::IMAGE && change.effect == Effect::Replaces;
     let change = changes.iter().find(is_image)?;
     let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".to_owned());
     Some(format!("image {} -> {} (release)", shown(&change.from), shown(&change.to)))

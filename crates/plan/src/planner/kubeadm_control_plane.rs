@@ -49,9 +49,13 @@ fn create(case: &Case<'_>, cluster: &Uid) -> Vec<Step> {
     let created = Action::Create { object: rendered::created(&scope, cluster) };
     vec![
         step(role::CLUSTER, reference, "the cluster has no control plane yet"),
-        step(role::CONTROL_PLANE_TEMPLATE, template, "the control plane is made from it"),
+        step(&template_role(&scope), template, "the control plane is made from it"),
         step(role::KUBEADM_CONTROL_PLANE, created, "the cluster has no control plane yet"),
     ]
+}
+
+fn template_role(scope: &Scope<'_>) -> String {
+    role::control_plane_template(&scope.target.control_plane_profile().template)
 }
 
 /// Refuses to make a control plane for a cluster that had one.
@@ -81,7 +85,7 @@ fn change(case: &Case<'_>, observed: &KubeadmControlPlane, cluster: &Uid) -> Vec
     let mut steps = Vec::new();
     if is_other {
         let object = rendered::template(&scope, found.spec.as_ref(), cluster);
-        steps.push(step(role::CONTROL_PLANE_TEMPLATE, Action::Create { object }, why));
+        steps.push(step(&template_role(&scope), Action::Create { object }, why));
     }
     let object = rendered::changed(&scope, &observed.name, &template);
     let apply = Action::Apply { object, expect: Some(observed.revision.clone()) };
@@ -137,7 +141,7 @@ fn elsewhere(observed: &KubeadmControlPlane) -> Option<Blocked> {
 fn taken(scope: &Scope<'_>, observed: &KubeadmControlPlane) -> Option<Blocked> {
     let found = &observed.infrastructure_template;
     let other = found.spec.is_some() && !template_changes(scope, observed).is_empty();
-    let template = || format!("WCPMachineTemplate/{}", found.name);
+    let template = || format!("{}/{}", scope.target.control_plane_profile().template, found.name);
     (found.name == rendered::template_name(scope) && other).then(|| Blocked::TemplateTaken { template: template() })
 }
 

@@ -6,10 +6,11 @@ use windlass_api::name::PoolName;
 
 use super::control_plane;
 use crate::inventory::{Inventory, Pool, Template};
-use crate::target::Drive;
+use crate::profile::{MachineField, Profile};
+use crate::target::{Drive, Target};
 
 /// What the cluster is now; `None` while it cannot be told. Where machines differ it is the oldest.
-pub(super) fn end(drive: Drive, inventory: &Inventory) -> Option<UpdateEnd> {
+pub(super) fn end(target: &Target, inventory: &Inventory) -> Option<UpdateEnd> {
     let workload = inventory.reachable()?;
     let machines = &inventory.control_plane.machines;
     let oldest = machines.iter().min_by_key(|machine| &machine.version)?;
@@ -18,7 +19,7 @@ pub(super) fn end(drive: Drive, inventory: &Inventory) -> Option<UpdateEnd> {
     let kubelets = workload.nodes.iter().map(|node| &node.kubelet);
     let kubernetes = versions.chain(pools).chain(kubelets).min()?;
     let labelled = workload.nodes.iter().filter_map(|node| node.distribution.as_ref()).min();
-    let distribution = match drive {
+    let distribution = match target.drive {
         Drive::Machines => labelled?,
         // Machines that others made may not say what they were made from.
         Drive::KubeadmControlPlane | Drive::Topology => inventory.deployed.as_ref().or(labelled).unwrap_or(kubernetes),
@@ -35,14 +36,19 @@ pub(super) fn end(drive: Drive, inventory: &Inventory) -> Option<UpdateEnd> {
         },
         ..UpdateEnd::default()
     };
-    match drive {
-        Drive::Machines => end.workers = inventory.pools.values().next().map(workers).unwrap_or_default(),
+    let pool = |(name, pool): (&PoolName, &Pool)| {
+        let made_from = (target.pool_profile(name), &pool.infrastructure_template);
+        PoolEnd { name: name.to_string(), machines: self::machines(pool.replicas, made_from) }
+    };
+    match target.drive {
+        Drive::Machines => end.workers = inventory.pools.iter().next().map(pool).unwrap_or_default().machines,
         Drive::KubeadmControlPlane | Drive::Topology => {
             end.pools = inventory.pools.iter().map(pool).collect();
             if let Some(observed) = &inventory.control_plane.kubeadm {
                 end.control_plane.count = observed.replicas;
                 if end.control_plane.class.is_empty() {
-                    end.control_plane = self::machines(observed.replicas, &observed.infrastructure_template);
+                    let made_from = (target.control_plane_profile(), &observed.infrastructure_template);
+                    end.control_plane = self::machines(observed.replicas, made_from);
                 }
             }
         }
@@ -50,16 +56,10 @@ pub(super) fn end(drive: Drive, inventory: &Inventory) -> Option<UpdateEnd> {
     Some(end)
 }
 
-fn pool((name, pool): (&PoolName, &Pool)) -> PoolEnd {
-    PoolEnd { name: name.to_string(), machines: workers(pool) }
-}
-
-fn workers(pool: &Pool) -> Machines {
-    machines(pool.replicas, &pool.infrastructure_template)
-}
-
-fn machines(count: u32, template: &Template) -> Machines {
-    let spec = template.spec.as_ref();
-    let field = |name: &str| spec.and_then(|spec| spec[name].as_str()).unwrap_or_default().to_owned();
-    Machines { count, class: field("className"), storage_class: field("storageClass") }
+fn machines(count: u32, (profile, template): (&Profile, &Template)) -> Machines {
+    let text = |field: &Option<MachineField>| {
+        let found = field.as_ref().zip(template.spec.as_ref()).and_then(|(field, machine)| field.of(machine)?.as_str());
+        found.unwrap_or_default().to_owned()
+    };
+    Machines { count, class: text(&profile.class), storage_class: text(&profile.storage_class) }
 }

@@ -34,7 +34,7 @@ pub(super) fn differs(scope: &Scope<'_>, inventory: &Inventory) -> bool {
     };
     let is_made = control_plane::missing(scope, inventory).next().is_none()
         && scope.target.pools.iter().all(|pool| inventory.pools.contains_key(&pool.name));
-    wanted != in_use && is_made && observed::end(scope.target.drive, inventory).is_some()
+    wanted != in_use && is_made && observed::end(scope.target, inventory).is_some()
 }
 
 /// Removes what is kept and nobody needs.

@@ -23,8 +23,10 @@ pub(crate) const CONTROL_PLANE: &str = "control-plane";
 /// The object by which Cluster API rolls the control plane.
 pub(crate) const KUBEADM_CONTROL_PLANE: &str = "control-plane/KubeadmControlPlane";
 
-/// The template of its machines.
-pub(crate) const CONTROL_PLANE_TEMPLATE: &str = "control-plane/WCPMachineTemplate";
+/// The template of its machines, by its kind.
+pub(crate) fn control_plane_template(kind: &str) -> String {
+    format!("{CONTROL_PLANE}/{kind}")
+}
 
 /// What earlier releases have left behind: bound to a distribution that no node has any more, or on record and no part of the
 /// release.

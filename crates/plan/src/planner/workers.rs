@@ -132,8 +132,9 @@ fn replacement_refusals(case: &Case<'_>, pool: &PoolTarget, observed: &Pool) -> 
 fn taken(scope: &Scope<'_>, pool: &PoolTarget, observed: &Pool) -> Option<Blocked> {
     let names = PoolTemplates::of(scope, pool);
     let [infrastructure, bootstrap] = template_specs(scope, pool);
+    let profile = scope.target.pool_profile(&pool.name);
     let kinds = [
-        ("WCPMachineTemplate", &names.infrastructure, infrastructure, &observed.infrastructure_template),
+        (profile.template.as_str(), &names.infrastructure, infrastructure, &observed.infrastructure_template),
         ("KubeadmConfigTemplate", &names.bootstrap, bootstrap, &observed.bootstrap_template),
     ];
     kinds.into_iter().find_map(|(kind, name, desired, found)| {

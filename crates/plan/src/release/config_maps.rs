@@ -17,6 +17,7 @@ use super::defaults::{FieldDefault, FieldOwner, KindDefaults};
 use super::error::{Subject, quoted, quoted_list};
 use super::field::FieldPath;
 use super::{ImageTag, MachineImage, Release, ReleaseError, ReleaseState, Spelling, yaml};
+use crate::profile::{Profile, Profiles};
 
 const SPEC: &str = "spec";
 const RELEASE_OWNED: &str = "releaseOwned";
@@ -48,14 +49,10 @@ const METADATA: [&str; 2] = ["annotations", "labels"];
 /// The kind whose defaults have the images of Kubernetes, and where.
 const KUBEADM: (&str, [&str; 3]) = ("kubeadmcontrolplane", ["spec", "kubeadmConfigSpec", "clusterConfiguration"]);
 
-/// The kind whose defaults have the image that machines are made from, and where. The field is the release's: what is on the image
-/// and the version belong together.
-const IMAGE: (&str, [&str; 4]) = ("wcpmachinetemplate", ["spec", "template", "spec", "imageName"]);
-
 impl Release {
     /// Reads the release of a set of `ConfigMap`s: all of it, or nothing. The set is all there is of one version in one
-    /// namespace.
-    pub fn from_config_maps(maps: &[ReleaseConfigMap]) -> Result<Self, ReleaseError> {
+    /// namespace; the profiles say which of it is the image of machines.
+    pub fn from_config_maps(maps: &[ReleaseConfigMap], profiles: &Profiles) -> Result<Self, ReleaseError> {
         let mut read: Vec<Read> = maps.iter().map(Read::new).collect::<Result<_, _>>()?;
         // Whoever lists them may do so in any order.
         read.sort_by(|a, b| (&a.namespace, &a.kind).cmp(&(&b.namespace, &b.kind)));
@@ -75,8 +72,14 @@ impl Release {
         if let Some(map) = read.iter().find(|map| map.kind == KUBEADM.0) {
             release.read_kubeadm(map)?;
         }
-        if let Some(map) = read.iter_mut().find(|map| map.kind == IMAGE.0) {
-            release.images = map.own_image()?.into_iter().collect();
+        for map in &mut read {
+            let Some(profile) = profiles.of_map(&map.kind) else { continue };
+            let image = profile.image.as_ref().map(|image| map.own_image(image.field.path())).transpose()?.flatten();
+            if let (Some(name), true) = (image, profile == Profile::built_in()) {
+                let key = profile.image.as_ref().map(|image| image.field.path().to_string()).unwrap_or_default();
+                let name = map.subject.read(key, &name)?;
+                release.images = vec![MachineImage { name, os: None, reference: None }];
+            }
         }
         release.defaults = read.into_iter().map(|map| (map.kind, map.defaults)).collect();
         Ok(release.sealed())
@@ -175,20 +178,18 @@ impl Read {
         Ok(Self { subject, namespace, kind, version, state, kubernetes, defaults })
     }
 
-    /// The image that machines are made from.
-    fn own_image(&mut self) -> Result<Option<MachineImage>, ReleaseError> {
-        let path = FieldPath::of(&IMAGE.1);
-        let Some(field) = self.defaults.fields.get_mut(&path) else { return Ok(None) };
+    /// The image that machines are made from. The field is the release's: what is on the image and the version belong together.
+    fn own_image(&mut self, path: &FieldPath) -> Result<Option<String>, ReleaseError> {
+        let Some(field) = self.defaults.fields.get_mut(path) else { return Ok(None) };
         let key = path.to_string();
         if field.owner == FieldOwner::User {
             return Err(self.subject.wrong(key, "is the image of the release, and cannot be in data.userOwned"));
         }
         field.owner = FieldOwner::Release;
-        let Some(text) = field.value.as_str() else {
-            return Err(self.subject.wrong(key, "is no name; accepted is that of a VirtualMachineImage"));
-        };
-        let name = self.subject.read(key.as_str(), text)?;
-        Ok(Some(MachineImage { name, os: None, reference: None }))
+        match field.value.as_str().filter(|text| !text.is_empty()) {
+            Some(text) => Ok(Some(text.to_owned())),
+            None => Err(self.subject.wrong(key, "is no name; accepted is that of a machine image, as text")),
+        }
     }
 
     /// Whether another one, which is next to it in order, can be of the same release.

@@ -188,12 +188,12 @@ impl fmt::Display for Cause {
 impl Error for Cause {}
 
 /// The text in quotes, and not more of it than people can use.
-pub(super) fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     format!("{:?}", cut(text, QUOTED_CHARACTERS_MAX))
 }
 
 /// Texts in quotes, with commas between them; not more of them than people can use.
-pub(super) fn quoted_list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
+pub(crate) fn quoted_list<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     const SHOWN_MAX: usize = 8;
     let texts: Vec<&str> = texts.into_iter().collect();
     let mut shown: Vec<String> = texts.iter().take(SHOWN_MAX).map(|text| quoted(text)).collect();

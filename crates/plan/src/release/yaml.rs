@@ -10,7 +10,7 @@ use serde_saphyr::{Error, Options, UserMessageFormatter, alias_limits, budget, o
 use super::error::Cause;
 
 /// What one text may have: as much as the data of a `ConfigMap`, and four times as much as all annotations of an object.
-pub(super) const TEXT_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const TEXT_BYTES_MAX: usize = 1024 * 1024;
 
 /// How deep a text may be nested. Manifests are about fifteen deep.
 const DEPTH_MAX: usize = 64;
@@ -47,7 +47,7 @@ pub(crate) fn documents<T: DeserializeOwned>(text: &str) -> Result<Vec<T>, Cause
 }
 
 /// Reads a text that is one document.
-pub(super) fn document<T: DeserializeOwned>(text: &str) -> Result<T, Cause> {
+pub(crate) fn document<T: DeserializeOwned>(text: &str) -> Result<T, Cause> {
     serde_saphyr::from_str_with_options(text, limits()).map_err(|error| cause(&error))
 }
 

@@ -2,7 +2,7 @@
 //! else is in it, so that whatever else is in the objects stays its owner's.
 
 use serde_json::{Value, json};
-use windlass_api::kind::{ContractReference, bootstrap, control_plane, wcp};
+use windlass_api::kind::{ContractReference, bootstrap, control_plane};
 use windlass_api::name::ObjectName;
 
 use super::kubeadm_control_plane as kcp;
@@ -11,6 +11,7 @@ use super::{Scope, cluster_api_version};
 use crate::change;
 use crate::inventory::{Inventory, KubeadmControlPlane, Pool};
 use crate::planner::role;
+use crate::profile::Profile;
 use crate::release::FieldPath;
 use crate::step::{Action, Revision};
 use crate::target::classic::{CONTROL_PLANE, DEPLOYMENT, Reference, references};
@@ -57,16 +58,16 @@ pub(crate) fn control_plane(scope: &Scope<'_>, observed: &KubeadmControlPlane) -
     if change::kubeadm_control_plane::changes(scope, observed).is_empty() {
         return Vec::new();
     }
-    let found = &observed.infrastructure_template;
+    let (found, profile) = (&observed.infrastructure_template, scope.target.control_plane_profile());
     let mut rendered = Vec::new();
     let mut template = None;
     if !change::kubeadm_control_plane::template_changes(scope, observed).is_empty() {
         let object = kcp::template(scope, found.spec.as_ref(), &scope.target.cluster.uid);
-        rendered.push(Rendered { role: role::CONTROL_PLANE_TEMPLATE.to_owned(), object, live: None });
+        rendered.push(Rendered { role: role::control_plane_template(&profile.template), object, live: None });
         template = Some(kcp::template_name(scope));
     }
     let header = header(scope, (&format!("{}/v1beta2", control_plane::GROUP), "KubeadmControlPlane"), &observed.name);
-    let object = object(header, CONTROL_PLANE, &fields.control_plane, |_| (template.as_ref(), &found.name));
+    let object = object(header, (CONTROL_PLANE, profile), &fields.control_plane, |_| (template.as_ref(), &found.name));
     let role = role::KUBEADM_CONTROL_PLANE.to_owned();
     rendered.push(Rendered { role, object, live: Some(observed.live.clone()) });
     rendered
@@ -96,7 +97,8 @@ pub(crate) fn pool(scope: &Scope<'_>, wanted: &PoolTarget, observed: &Pool) -> V
         })
         .collect();
     let header = header(scope, (&cluster_api_version(), "MachineDeployment"), &wanted.name.clone().into());
-    let object = object(header, DEPLOYMENT, &fields.deployment, |reference| match reference {
+    let profile = scope.target.pool_profile(&wanted.name);
+    let object = object(header, (DEPLOYMENT, profile), &fields.deployment, |reference| match reference {
         Reference::Infrastructure => (differs[0].then_some(&names.infrastructure), &found[0].name),
         Reference::Bootstrap => (differs[1].then_some(&names.bootstrap), &found[1].name),
     });
@@ -132,7 +134,7 @@ fn header(scope: &Scope<'_>, (api_version, kind): (&str, &str), name: &ObjectNam
 /// The fields of the release, and each reference that is to a new template, or that we have set before.
 fn object<'n>(
     header: Value,
-    kind: &str,
+    (kind, profile): (&str, &Profile),
     fields: &ObjectFields,
     template: impl Fn(Reference) -> (Option<&'n ObjectName>, &'n ObjectName),
 ) -> Value {
@@ -140,13 +142,16 @@ fn object<'n>(
     object["spec"] = fields.fields["spec"].clone();
     for (reference, path) in references(kind) {
         let (new, found) = template(*reference);
-        let (group, kind) = match reference {
-            Reference::Infrastructure => (wcp::GROUP, "WCPMachineTemplate"),
-            Reference::Bootstrap => (bootstrap::GROUP, "KubeadmConfigTemplate"),
-        };
         let known = fields.references.contains(reference).then_some(found);
         if let Some(name) = new.or(known) {
-            let reference = ContractReference { api_group: group.into(), kind: kind.into(), name: name.to_string() };
+            let reference = match reference {
+                Reference::Infrastructure => profile.reference(name.as_str()),
+                Reference::Bootstrap => ContractReference {
+                    api_group: bootstrap::GROUP.to_owned(),
+                    kind: "KubeadmConfigTemplate".to_owned(),
+                    name: name.to_string(),
+                },
+            };
             FieldPath::of(path).put(&mut object, json!(reference));
         }
     }

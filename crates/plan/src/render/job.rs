@@ -111,8 +111,8 @@ fn infrastructure_patches(scope: &Scope<'_>) -> Value {
     let machines = &scope.target.control_plane;
     json!([
         replace("/spec/imageName", scope.image_name()),
-        replace("/spec/className", machines.class.as_str()),
-        replace("/spec/storageClass", machines.storage_class.as_str()),
+        replace("/spec/className", machines.class()),
+        replace("/spec/storageClass", machines.storage_class()),
     ])
 }
 

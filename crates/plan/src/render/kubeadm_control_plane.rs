@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use windlass_api::annotation;
 use windlass_api::key::{Key, Present};
+use windlass_api::kind::ContractReference;
 use windlass_api::kind::cluster_api::{RollingUpdate, RolloutStrategy};
 use windlass_api::kind::control_plane::{
     self, ControlPlaneMachineSpec, ControlPlaneMachineTemplate, ControlPlaneRollout, KubeadmControlPlaneSpec,
 };
-use windlass_api::kind::{ContractReference, wcp};
 use windlass_api::name::{NameLimit, ObjectName, Role, Uid};
 
-use super::{Scope, cluster_api_version, infrastructure_api_version, kubeadm};
+use super::{Scope, cluster_api_version, kubeadm};
 
 /// The add-ons that a `KubeadmControlPlane` brings, unless it is told not to because they are ours.
 const SKIPPED: [(&str, Key<Present>); 2] =
@@ -31,17 +31,18 @@ pub fn template_name(scope: &Scope<'_>) -> ObjectName {
 /// The `spec.template.spec` of the template, as far as it is ours.
 pub fn template_spec(scope: &Scope<'_>) -> Value {
     match &scope.target.fields {
-        Some(fields) => fields.template.clone(),
+        Some(fields) => fields.template.fields.clone(),
         None => json!(scope.infrastructure(&scope.target.control_plane)),
     }
 }
 
 /// The template of the machines' infrastructure. What is in the one that it takes the place of, and is not ours, is in it too.
 pub fn template(scope: &Scope<'_>, before: Option<&Value>, cluster: &Uid) -> Value {
+    let profile = scope.target.control_plane_profile();
     let spec = kubeadm::laid_over(&template_spec(scope), before.unwrap_or(&Value::Null));
     json!({
-        "apiVersion": infrastructure_api_version(),
-        "kind": "WCPMachineTemplate",
+        "apiVersion": profile.api_version(),
+        "kind": profile.template,
         "metadata": scope.metadata(template_name(scope).as_str(), &scope.labels(), cluster),
         "spec": { "template": { "spec": spec } },
     })
@@ -86,11 +87,7 @@ pub fn changed(scope: &Scope<'_>, name: &ObjectName, template: &ObjectName) -> V
 }
 
 fn spec(scope: &Scope<'_>, template: &ObjectName) -> KubeadmControlPlaneSpec {
-    let infrastructure_ref = ContractReference {
-        api_group: wcp::GROUP.to_owned(),
-        kind: "WCPMachineTemplate".to_owned(),
-        name: template.to_string(),
-    };
+    let infrastructure_ref = scope.target.control_plane_profile().reference(template.as_str());
     KubeadmControlPlaneSpec {
         replicas: Some(scope.target.control_plane.count),
         version: scope.target.release.kubernetes.to_string(),

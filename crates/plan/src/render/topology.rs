@@ -61,8 +61,8 @@ fn part(
     theirs: Option<&VariableOverrides>,
 ) -> Value {
     let wanted = [
-        (TopologyVariable::MachineClass, machines.class.as_str()),
-        (TopologyVariable::StorageClass, machines.storage_class.as_str()),
+        (TopologyVariable::MachineClass, machines.class()),
+        (TopologyVariable::StorageClass, machines.storage_class()),
     ];
     let is_needed = |(variable, value): &(TopologyVariable, &str)| {
         let name = variable.as_str();

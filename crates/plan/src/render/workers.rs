@@ -8,18 +8,18 @@ use windlass_api::kind::cluster_api::{
     RolloutStrategy,
 };
 use windlass_api::kind::wcp::TemplateMetadata;
-use windlass_api::kind::{ContractReference, bootstrap, wcp};
+use windlass_api::kind::{ContractReference, bootstrap};
 use windlass_api::label;
 use windlass_api::name::{NameLimit, ObjectName, Role, Uid};
 use windlass_api::version::KubernetesVersion;
 
-use super::{Scope, bootstrap_api_version, cluster_api_version, infrastructure_api_version, kubeadm};
+use super::{Scope, bootstrap_api_version, cluster_api_version, kubeadm};
 use crate::target::{Drive, PoolTarget};
 
 /// What a pool's machines are made from, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PoolTemplates {
-    /// The `WCPMachineTemplate`.
+    /// The template of the infrastructure.
     pub infrastructure: ObjectName,
     /// The `KubeadmConfigTemplate`.
     pub bootstrap: ObjectName,
@@ -39,7 +39,7 @@ impl PoolTemplates {
 /// The `spec.template.spec` of the two templates: infrastructure, and bootstrap.
 pub fn template_specs(scope: &Scope<'_>, pool: &PoolTarget) -> [Value; 2] {
     if let Some(fields) = scope.target.fields.as_ref().and_then(|fields| fields.pools.get(&pool.name)) {
-        return [fields.infrastructure.clone(), fields.bootstrap.clone()];
+        return [fields.infrastructure.fields.clone(), fields.bootstrap.clone()];
     }
     [json!(scope.infrastructure(&pool.machines)), json!(kubeadm::join_workers(scope))]
 }
@@ -47,7 +47,7 @@ pub fn template_specs(scope: &Scope<'_>, pool: &PoolTarget) -> [Value; 2] {
 /// The two templates of a pool: infrastructure, and bootstrap. What is in those that they take the place of, and is not ours,
 /// is in them too.
 pub fn templates(scope: &Scope<'_>, pool: &PoolTarget, before: [Option<&Value>; 2], cluster: &Uid) -> [Value; 2] {
-    let names = PoolTemplates::of(scope, pool);
+    let (names, profile) = (PoolTemplates::of(scope, pool), scope.target.pool_profile(&pool.name));
     let template = |api_version: String, kind: &str, name: &ObjectName, spec: Value| {
         json!({
             "apiVersion": api_version,
@@ -61,7 +61,7 @@ pub fn templates(scope: &Scope<'_>, pool: &PoolTarget, before: [Option<&Value>; 
     let infrastructure = kubeadm::laid_over(&infrastructure, infrastructure_before);
     let bootstrap = kubeadm::laid_over(&bootstrap, bootstrap_before);
     [
-        template(infrastructure_api_version(), "WCPMachineTemplate", &names.infrastructure, infrastructure),
+        template(profile.api_version(), &profile.template, &names.infrastructure, infrastructure),
         template(bootstrap_api_version(), "KubeadmConfigTemplate", &names.bootstrap, bootstrap),
     ]
 }
@@ -76,20 +76,17 @@ pub fn deployment_name(scope: &Scope<'_>, pool: &PoolTarget) -> ObjectName {
     }
 }
 
-fn machine(scope: &Scope<'_>, templates: &PoolTemplates) -> MachineSpec {
-    let reference = |group: &str, kind: &str, name: &ObjectName| ContractReference {
-        api_group: group.to_owned(),
-        kind: kind.to_owned(),
-        name: name.to_string(),
+fn machine(scope: &Scope<'_>, pool: &PoolTarget, templates: &PoolTemplates) -> MachineSpec {
+    let config = ContractReference {
+        api_group: bootstrap::GROUP.to_owned(),
+        kind: "KubeadmConfigTemplate".to_owned(),
+        name: templates.bootstrap.to_string(),
     };
     MachineSpec {
         cluster_name: scope.target.cluster.name.to_string(),
         version: Some(templates.version.to_string()),
-        bootstrap: Bootstrap {
-            config_ref: Some(reference(bootstrap::GROUP, "KubeadmConfigTemplate", &templates.bootstrap)),
-            data_secret_name: None,
-        },
-        infrastructure_ref: reference(wcp::GROUP, "WCPMachineTemplate", &templates.infrastructure),
+        bootstrap: Bootstrap { config_ref: Some(config), data_secret_name: None },
+        infrastructure_ref: scope.target.pool_profile(&pool.name).reference(templates.infrastructure.as_str()),
         ..MachineSpec::default()
     }
 }
@@ -105,7 +102,7 @@ pub fn changed_deployment(scope: &Scope<'_>, pool: &PoolTarget, templates: &Pool
             "namespace": scope.target.cluster.namespace,
             "labels": scope.labels(),
         },
-        "spec": { "replicas": pool.machines.count, "template": { "spec": machine(scope, templates) } },
+        "spec": { "replicas": pool.machines.count, "template": { "spec": machine(scope, pool, templates) } },
     })
 }
 
@@ -120,7 +117,7 @@ pub fn deployment(scope: &Scope<'_>, pool: &PoolTarget, templates: &PoolTemplate
         selector: LabelSelector { match_labels: selected.clone() },
         template: MachineTemplate {
             metadata: Some(TemplateMetadata { labels: selected, ..TemplateMetadata::default() }),
-            spec: machine(scope, templates),
+            spec: machine(scope, pool, templates),
         },
         rollout: Some(Rollout {
             after: None,

@@ -10,6 +10,7 @@ use windlass_api::version::KubernetesVersion;
 
 use super::hint::{change, offered};
 use super::{Refusal, listed};
+use crate::profile::Profiles;
 use crate::release::{Release, ReleaseError};
 
 /// Where releases are published. One place: a release that anybody could add to, in a namespace of their own, would be none.
@@ -24,6 +25,8 @@ pub struct Published {
     releases: BTreeMap<KubernetesVersion, Result<Release, ReleaseError>>,
     /// Those whose label is no version: they are of no release.
     stray: Vec<ReleaseError>,
+    /// The infrastructure that they are for.
+    profiles: Profiles,
 }
 
 /// Why a cluster does not get the release that its label names.
@@ -98,21 +101,29 @@ impl Unlabelled {
 }
 
 impl Published {
-    /// Reads all of them. A release that is malformed spoils no other.
-    pub fn read(maps: &[ReleaseConfigMap]) -> Self {
+    /// Reads all of them, for clusters on the infrastructure that there are profiles of. A release that is malformed spoils no other.
+    pub fn read(maps: &[ReleaseConfigMap], profiles: Profiles) -> Self {
         let mut by_version: BTreeMap<KubernetesVersion, Vec<ReleaseConfigMap>> = BTreeMap::new();
-        let mut published = Self::default();
+        let mut published = Self { profiles, ..Self::default() };
         for map in maps {
             let labels = map.metadata.labels.clone().unwrap_or_default();
             match label::RELEASE_VERSION.get(&labels) {
                 Ok(Some(version)) => by_version.entry(version).or_default().push(map.clone()),
                 // What is wrong with it is said by whoever reads it.
-                Ok(None) | Err(_) => published.stray.extend(Release::from_config_maps(std::slice::from_ref(map)).err()),
+                Ok(None) | Err(_) => {
+                    let read = Release::from_config_maps(std::slice::from_ref(map), &published.profiles);
+                    published.stray.extend(read.err());
+                }
             }
         }
-        published.releases =
-            by_version.into_iter().map(|(version, maps)| (version, Release::from_config_maps(&maps))).collect();
+        let read = |maps: Vec<ReleaseConfigMap>| Release::from_config_maps(&maps, &published.profiles);
+        published.releases = by_version.into_iter().map(|(version, maps)| (version, read(maps))).collect();
         published
+    }
+
+    /// The infrastructure that they are for.
+    pub fn profiles(&self) -> &Profiles {
+        &self.profiles
     }
 
     /// All that can be read, oldest first.

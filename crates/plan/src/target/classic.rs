@@ -9,15 +9,15 @@ use serde_json::Value;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::name::PoolName;
 
-use super::{KubeadmParts, PoolParts, Target, TargetError};
+use super::{KubeadmParts, MachineTemplate, PoolParts, Target, TargetError};
 use crate::diff::Owners;
+use crate::profile::Profile;
 use crate::release::{FieldPath, Release, VERSION_FIELDS};
 use crate::render::FIELD_MANAGER;
 
 /// The kinds that a classic cluster is made of, as releases name them.
 pub(crate) const CONTROL_PLANE: &str = "kubeadmcontrolplane";
 pub(crate) const DEPLOYMENT: &str = "machinedeployment";
-pub(crate) const INFRASTRUCTURE: &str = "wcpmachinetemplate";
 pub(crate) const BOOTSTRAP: &str = "kubeadmconfigtemplate";
 
 /// Where in a template the machine is.
@@ -31,7 +31,7 @@ pub struct ClassicParts {
     /// Its `KubeadmControlPlane`.
     pub control_plane: Value,
     /// The template that this refers to.
-    pub template: Value,
+    pub template: MachineTemplate,
     /// Its pools.
     pub pools: Vec<ClassicPool>,
 }
@@ -42,7 +42,7 @@ pub struct ClassicPool {
     /// The `MachineDeployment`.
     pub deployment: Value,
     /// The template of its infrastructure.
-    pub infrastructure: Value,
+    pub infrastructure: MachineTemplate,
     /// The template of its bootstrap configuration.
     pub bootstrap: Value,
 }
@@ -53,10 +53,20 @@ pub struct ClassicPool {
 pub struct Fields {
     /// On the `KubeadmControlPlane`.
     pub control_plane: ObjectFields,
-    /// On the template of its machines: within `spec.template.spec`.
-    pub template: Value,
+    /// On the template of its machines.
+    pub template: TemplateFields,
     /// On each pool.
     pub pools: BTreeMap<PoolName, PoolFields>,
+}
+
+/// What a release sets on a template of machines.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TemplateFields {
+    /// Which kind of template it is.
+    pub profile: Profile,
+    /// The fields, within `spec.template.spec`.
+    pub fields: Value,
 }
 
 /// What a release sets on an object that refers to templates.
@@ -85,22 +95,39 @@ pub enum Reference {
 pub struct PoolFields {
     /// On the `MachineDeployment`.
     pub deployment: ObjectFields,
-    /// On the template of its infrastructure: within `spec.template.spec`.
-    pub infrastructure: Value,
+    /// On the template of its infrastructure.
+    pub infrastructure: TemplateFields,
     /// On the template of its bootstrap configuration: within `spec.template.spec`.
     pub bootstrap: Value,
 }
 
 impl Target {
+    /// What is known of the templates that machines of the control plane are made from.
+    pub fn control_plane_profile(&self) -> &Profile {
+        match &self.fields {
+            Some(fields) => &fields.template.profile,
+            None => Profile::built_in(),
+        }
+    }
+
+    /// What is known of the templates that machines of a pool are made from.
+    pub fn pool_profile(&self, pool: &PoolName) -> &Profile {
+        let fields = self.fields.as_ref().and_then(|fields| fields.pools.get(pool));
+        match fields {
+            Some(fields) => &fields.infrastructure.profile,
+            None => Profile::built_in(),
+        }
+    }
+
     /// What the owner asks for: the objects as they are, and the release that the label names.
     pub fn of_classic(parts: &ClassicParts, release: Release) -> Result<Self, TargetError> {
-        complete(&release, !parts.pools.is_empty())?;
+        complete(&release, parts)?;
         let pools = parts.pools.iter().map(pool_parts).collect::<Result<Vec<_>, _>>()?;
         let fields = fields(parts, &release)?;
         let read = KubeadmParts {
             cluster: &parts.cluster,
             control_plane: &read("KubeadmControlPlane", &parts.control_plane)?,
-            template: &read("WCPMachineTemplate", &parts.template)?,
+            template: &parts.template,
             pools: &pools,
         };
         Ok(Self { fields: Some(fields), ..Self::of_kubeadm_control_plane(&read, release)? })
@@ -108,30 +135,32 @@ impl Target {
 }
 
 /// Refuses a release that leaves open what machines are made of.
-pub fn complete(release: &Release, has_pools: bool) -> Result<(), TargetError> {
-    let incomplete = |kind: &str, field| TargetError::Incomplete {
-        release: release.distribution.bare().to_string(),
-        map: format!("{kind}-{}", release.distribution.dashed()),
-        field,
+fn complete(release: &Release, parts: &ClassicParts) -> Result<(), TargetError> {
+    let says = |kind: &str, field: &FieldPath| {
+        if release.defaults_of(kind).is_some_and(|found| found.fields.contains_key(field)) {
+            return Ok(());
+        }
+        Err(TargetError::Incomplete {
+            release: release.distribution.bare().to_string(),
+            map: format!("{kind}-{}", release.distribution.dashed()),
+            field: field.to_string(),
+        })
     };
-    let says = |kind: &str| {
-        let version = VERSION_FIELDS.iter().find(|(known, _)| *known == kind).map(|(_, parts)| FieldPath::of(parts));
-        version.is_some_and(|path| release.defaults_of(kind).is_some_and(|found| found.fields.contains_key(&path)))
-    };
-    if !says(CONTROL_PLANE) {
-        return Err(incomplete(CONTROL_PLANE, "spec.version"));
+    let versioned = if parts.pools.is_empty() { &[CONTROL_PLANE][..] } else { &[CONTROL_PLANE, DEPLOYMENT] };
+    for (kind, field) in VERSION_FIELDS.iter().filter(|(kind, _)| versioned.contains(kind)) {
+        says(kind, &FieldPath::of(field))?;
     }
-    if has_pools && !says(DEPLOYMENT) {
-        return Err(incomplete(DEPLOYMENT, "spec.template.spec.version"));
+    let templates = parts.pools.iter().map(|pool| &pool.infrastructure);
+    for template in [&parts.template].into_iter().chain(templates) {
+        if let Some(field) = template.profile.required_image() {
+            says(&template.profile.map_kind(), field)?;
+        }
     }
-    release.image().map(|_| ()).ok_or_else(|| incomplete(INFRASTRUCTURE, "spec.template.spec.imageName"))
+    Ok(())
 }
 
 fn pool_parts(pool: &ClassicPool) -> Result<PoolParts, TargetError> {
-    Ok(PoolParts {
-        deployment: read("MachineDeployment", &pool.deployment)?,
-        template: read("WCPMachineTemplate", &pool.infrastructure)?,
-    })
+    Ok(PoolParts { deployment: read("MachineDeployment", &pool.deployment)?, template: pool.infrastructure.clone() })
 }
 
 fn read<K: DeserializeOwned>(kind: &str, object: &Value) -> Result<K, TargetError> {
@@ -148,6 +177,10 @@ fn fields(parts: &ClassicParts, release: &Release) -> Result<Fields, TargetError
     };
     // A template is made anew as a whole, and only what its machines are made of is looked at.
     let within = |kind: &str, live: &Value| applied(kind, live).pointer(TEMPLATE).cloned().unwrap_or_default();
+    let machine = |template: &MachineTemplate| TemplateFields {
+        fields: within(&template.profile.map_kind(), &template.object),
+        profile: template.profile.clone(),
+    };
     let object = |kind: &str, live: &Value| {
         let owners = Owners::of(live);
         let is_ours = |(_, path): &(Reference, &[&str])| owners.has(FIELD_MANAGER, &FieldPath::of(path));
@@ -158,14 +191,14 @@ fn fields(parts: &ClassicParts, release: &Release) -> Result<Fields, TargetError
         let name = pool.deployment["metadata"]["name"].as_str().unwrap_or_default();
         let fields = PoolFields {
             deployment: object(DEPLOYMENT, &pool.deployment),
-            infrastructure: within(INFRASTRUCTURE, &pool.infrastructure),
+            infrastructure: machine(&pool.infrastructure),
             bootstrap: within(BOOTSTRAP, &pool.bootstrap),
         };
         Ok((super::named("MachineDeployment: metadata.name", name)?, fields))
     };
     Ok(Fields {
         control_plane: object(CONTROL_PLANE, &parts.control_plane),
-        template: within(INFRASTRUCTURE, &parts.template),
+        template: machine(&parts.template),
         pools: parts.pools.iter().map(pool).collect::<Result<_, TargetError>>()?,
     })
 }

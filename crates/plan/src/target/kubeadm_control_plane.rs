@@ -2,16 +2,19 @@
 //! machines in the `KubeadmControlPlane` and in each `MachineDeployment`, of which sort in the templates that they refer to.
 
 use std::collections::BTreeMap;
+use std::str::FromStr;
 
+use serde_json::Value;
 use windlass_api::annotation;
 use windlass_api::kind::cluster_api::{Cluster, MachineDeployment};
 use windlass_api::kind::control_plane::KubeadmControlPlane;
-use windlass_api::kind::wcp::WCPMachineTemplate;
+use windlass_api::name::NameError;
 
 use super::{
     ClusterId, Drive, MachinesTarget, NetworkTarget, PoolTarget, PoolVersion, Target, TargetError, named, odd,
     one_image,
 };
+use crate::profile::{MachineField, Profile};
 use crate::release::Release;
 use crate::render::Defaults;
 
@@ -23,7 +26,7 @@ pub struct KubeadmParts<'a> {
     /// Its control plane.
     pub control_plane: &'a KubeadmControlPlane,
     /// The template that the control plane refers to.
-    pub template: &'a WCPMachineTemplate,
+    pub template: &'a MachineTemplate,
     /// Its pools.
     pub pools: &'a [PoolParts],
 }
@@ -34,7 +37,16 @@ pub struct PoolParts {
     /// The pool.
     pub deployment: MachineDeployment,
     /// The template that it refers to.
-    pub template: WCPMachineTemplate,
+    pub template: MachineTemplate,
+}
+
+/// A template that machines are made from, as it was read, and what is known of such templates.
+#[derive(Debug, Clone)]
+pub struct MachineTemplate {
+    /// The template.
+    pub object: Value,
+    /// Where in it is what.
+    pub profile: Profile,
 }
 
 impl Target {
@@ -52,7 +64,10 @@ impl Target {
         let count = odd("KubeadmControlPlane: spec.replicas", control_plane.replicas.unwrap_or(1))?;
         let mut pools = parts.pools.iter().map(pool).collect::<Result<Vec<_>, _>>()?;
         pools.sort_by(|left, right| left.name.cmp(&right.name));
-        one_image("WCPMachineTemplate: spec.template.spec.imageName", &release)?;
+        let templates = parts.pools.iter().map(|pool| &pool.template).chain([parts.template]);
+        if templates.into_iter().any(|template| template.profile == *Profile::built_in()) {
+            one_image("WCPMachineTemplate: spec.template.spec.imageName", &release)?;
+        }
         leave_theirs(&mut release, parts.control_plane.metadata.annotations.as_ref());
         Ok(Self {
             cluster: ClusterId::new(namespace, name, metadata.uid.as_deref())?,
@@ -74,15 +89,25 @@ fn pool(parts: &PoolParts) -> Result<PoolTarget, TargetError> {
     Ok(PoolTarget { name: named("MachineDeployment: metadata.name", name)?, machines, version: PoolVersion::Release })
 }
 
-fn machines(count: u32, template: &WCPMachineTemplate) -> Result<MachinesTarget, TargetError> {
-    let spec = &template.spec.template.spec;
-    let name = template.metadata.name.as_deref().unwrap_or_default();
-    let field = |field: &str| format!("WCPMachineTemplate/{name}: spec.template.spec.{field}");
-    Ok(MachinesTarget {
-        count,
-        class: named(&field("className"), &spec.class_name)?,
-        storage_class: named(&field("storageClass"), &spec.storage_class)?,
-    })
+fn machines(count: u32, template: &MachineTemplate) -> Result<MachinesTarget, TargetError> {
+    let profile = &template.profile;
+    let class = profile.class.as_ref().map(|field| template.name_at(field)).transpose()?;
+    let storage_class = profile.storage_class.as_ref().map(|field| template.name_at(field)).transpose()?;
+    Ok(MachinesTarget { count, class, storage_class })
+}
+
+impl MachineTemplate {
+    /// What its machine has, with what else is in it.
+    pub fn machine(&self) -> Option<&Value> {
+        self.object.pointer("/spec/template/spec")
+    }
+
+    /// The name that a field has.
+    fn name_at<T: FromStr<Err = NameError>>(&self, field: &MachineField) -> Result<T, TargetError> {
+        let (kind, name) = (&self.profile.template, self.object["metadata"]["name"].as_str().unwrap_or_default());
+        let text = field.path().get(&self.object).and_then(Value::as_str).unwrap_or_default();
+        named(&format!("{kind}/{name}: {}", field.path()), text)
+    }
 }
 
 /// Leaves to a `KubeadmControlPlane` the add-ons that it brings: two of one would fight.

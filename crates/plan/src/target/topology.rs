@@ -141,7 +141,7 @@ fn machines(
     let (storage_field, storage_class) = value(TopologyVariable::StorageClass)?;
     Ok(MachinesTarget {
         count,
-        class: named(&class_field, class)?,
-        storage_class: named(&storage_field, storage_class)?,
+        class: Some(named(&class_field, class)?),
+        storage_class: Some(named(&storage_field, storage_class)?),
     })
 }

@@ -15,28 +15,35 @@ use windlass_plan::inventory::{
     Workload,
 };
 use windlass_plan::planner::{PlanningInput, plan};
+use windlass_plan::profile::{Profile, Profiles};
 use windlass_plan::render::Scope;
 use windlass_plan::render::classic::{Rendered, all};
 use windlass_plan::resolve::labelled::{Published, may_go};
 use windlass_plan::step::{Action, Place, Revision, Stage, Step};
-use windlass_plan::target::{ClassicParts, ClassicPool, Target};
+use windlass_plan::target::{ClassicParts, ClassicPool, MachineTemplate, Target};
 
 const MAPS: &str = include_str!("../../../sim/catalogue/release-config-maps.yaml");
 const EXAMPLE: &str = include_str!("../../../../deploy/examples/release-by-label.yaml");
 
-fn maps() -> Vec<ReleaseConfigMap> {
+pub fn maps() -> Vec<ReleaseConfigMap> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(MAPS).unwrap();
     documents.into_iter().map(|document| serde_json::from_value(document).unwrap()).collect()
 }
 
 fn published() -> Published {
-    Published::read(&maps())
+    Published::read(&maps(), Profiles::default())
 }
 
 /// The objects of the example, as a server gives them out.
 fn parts() -> ClassicParts {
+    parts_of(Profile::built_in(), |_| ())
+}
+
+/// The same on another infrastructure, as somebody has changed them.
+pub fn parts_of(profile: &Profile, change: impl Fn(&mut Value)) -> ClassicParts {
     let mut objects: Vec<Value> = serde_saphyr::from_multiple(EXAMPLE).unwrap();
     for object in &mut objects {
+        change(object);
         object["metadata"]["namespace"] = json!("default");
         object["metadata"]["uid"] = json!("208025ff-0cc9-4c88-b22d-5a43b1c33831");
         object["metadata"]["resourceVersion"] = json!("7");
@@ -45,13 +52,14 @@ fn parts() -> ClassicParts {
         let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
         objects.iter().find(is_it).unwrap().clone()
     };
+    let machines = |name: &str| MachineTemplate { object: find(&profile.template, name), profile: profile.clone() };
     ClassicParts {
         cluster: serde_json::from_value(find("Cluster", "shop")).unwrap(),
         control_plane: find("KubeadmControlPlane", "shop-control-plane"),
-        template: find("WCPMachineTemplate", "shop-control-plane-1"),
+        template: machines("shop-control-plane-1"),
         pools: vec![ClassicPool {
             deployment: find("MachineDeployment", "shop-workers"),
-            infrastructure: find("WCPMachineTemplate", "shop-workers-1"),
+            infrastructure: machines("shop-workers-1"),
             bootstrap: find("KubeadmConfigTemplate", "shop-workers-1"),
         }],
     }
@@ -66,7 +74,7 @@ fn template(object: &Value) -> Template {
     Template { name, spec: object.pointer("/spec/template/spec").cloned() }
 }
 
-fn inventory(parts: &ClassicParts) -> Inventory {
+pub fn inventory(parts: &ClassicParts) -> Inventory {
     let uid = || "208025ff-0cc9-4c88-b22d-5a43b1c33831".parse().unwrap();
     let revision = || Revision { uid: uid(), resource_version: "7".to_owned() };
     let progress = PoolProgress { observed: true, replicas: 3, up_to_date: 3, available: 3 };
@@ -77,7 +85,7 @@ fn inventory(parts: &ClassicParts) -> Inventory {
         revision: revision(),
         replicas: 3,
         version: version(&spec["version"]),
-        infrastructure_template: template(&parts.template),
+        infrastructure_template: template(&parts.template.object),
         configuration: spec["kubeadmConfigSpec"].clone(),
         progress,
         versions: vec![version(&spec["version"])],
@@ -90,7 +98,7 @@ fn inventory(parts: &ClassicParts) -> Inventory {
             revision: revision(),
             replicas: 2,
             version: version(&found.deployment["spec"]["template"]["spec"]["version"]),
-            infrastructure_template: template(&found.infrastructure),
+            infrastructure_template: template(&found.infrastructure.object),
             bootstrap_template: template(&found.bootstrap),
             progress: PoolProgress { replicas: 2, up_to_date: 2, available: 2, ..progress },
             machines: Vec::new(),
@@ -175,7 +183,7 @@ fn what_we_have_filled_in_before_is_said_again_as_it_is() {
         json!([{"manager": "windlass", "operation": "Apply", "apiVersion": "v1", "fieldsV1": fields}]);
     // It is at 36.1.0, and 36.2.0 changes something in place.
     parts.control_plane["spec"]["version"] = json!("v1.36.1+vmware.1");
-    parts.template["spec"]["template"]["spec"]["imageName"] = json!("ubuntu-2404-k8sd-v1.36.1-vmware.1-tkg.1");
+    parts.template.object["spec"]["template"]["spec"]["imageName"] = json!("ubuntu-2404-k8sd-v1.36.1-vmware.1-tkg.1");
     let ours = rendered(&parts, "36.2.0");
     let kcp = ours.iter().find(|it| it.role == "control-plane/KubeadmControlPlane").unwrap();
     assert_eq!(kcp.object["spec"]["remediation"]["maxRetry"], 7, "ours");
@@ -275,7 +283,7 @@ fn a_release_that_is_not_whole_is_refused_with_what_is_missing() {
             .into_iter()
             .filter(|map| map.metadata.name.as_deref() != Some(&format!("{missing}-36-1-0")))
             .collect();
-        let published = Published::read(&left);
+        let published = Published::read(&left, Profiles::default());
         let release = published.find(&"36.1.0".parse().unwrap()).unwrap().clone();
         let error = Target::of_classic(&parts(), release).unwrap_err().to_string();
         let words = format!("release 36.1.0 is not complete: no ConfigMap {missing}-36-1-0 says {field}");
@@ -313,7 +321,7 @@ fn a_malformed_release_spoils_no_other() {
     let mut stray = maps[0].clone();
     stray.metadata.labels = Some([("release.giantswarm.io/version".to_owned(), "newest".to_owned())].into());
     maps.push(stray);
-    let published = Published::read(&maps);
+    let published = Published::read(&maps, Profiles::default());
     let known: Vec<String> = published.releases().map(|release| release.distribution.bare().to_string()).collect();
     assert_eq!(known, ["35.1.0", "35.2.0", "36.2.0", "37.0.0"]);
     assert_eq!(published.malformed().count(), 2);

@@ -337,8 +337,8 @@ impl Fake {
         let decided = self.target.defaults.node_registration.clone();
         let is_old = |machine: &&Machine| {
             machine.image.as_ref() != release.image()
-                || machine.class.as_ref() != Some(&wanted.class)
-                || machine.storage_class.as_ref() != Some(&wanted.storage_class)
+                || machine.class != wanted.class
+                || machine.storage_class != wanted.storage_class
                 || decided.iter().any(|(field, value)| {
                     machine.registration.as_ref().is_some_and(|it| it[field.as_str()].as_str() != Some(value.as_str()))
                 })
@@ -357,7 +357,7 @@ impl Fake {
         }
         let happened = format!("machine {name} takes the place of {}", old.name);
         let (version, image) = (release.kubernetes.clone(), release.image().cloned());
-        let (class, storage_class) = (Some(wanted.class.clone()), Some(wanted.storage_class.clone()));
+        let (class, storage_class) = (wanted.class.clone(), wanted.storage_class.clone());
         machines.push(Machine {
             name,
             version,

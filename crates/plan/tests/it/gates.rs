@@ -326,7 +326,7 @@ fn a_machine_belongs_to_one_update() {
 fn no_update_changes_its_target_on_the_way() {
     let refusal = "my-tkc-1 was begun for another target than there is now, and no update is changed on its way";
     for moment in [PACKAGES, JOB, POOL] {
-        check(moment, |fake| fake.target.control_plane.class = "best-effort-large".parse().unwrap(), refusal);
+        check(moment, |fake| fake.target.control_plane.class = "best-effort-large".parse().ok(), refusal);
     }
 }
 
@@ -431,7 +431,7 @@ fn machines_are_replaced_for_new_defaults_only_with_consent() {
     assert!(!begins(&|fake| fake.inventory.consent = Some("sha256:another".to_owned())));
     assert!(begins(&|fake| fake.inventory.consent = Some(digest.clone())));
     // With a change that somebody asked for, they come along.
-    assert!(begins(&|fake| fake.target.pools[0].machines.class = "best-effort-large".parse().unwrap()));
+    assert!(begins(&|fake| fake.target.pools[0].machines.class = "best-effort-large".parse().ok()));
     let mut agreed = fake.clone();
     agreed.inventory.consent = Some(digest.clone());
     let story = live(&mut agreed);

@@ -17,6 +17,7 @@ mod hops;
 mod kept;
 mod legacy;
 mod model;
+mod profiles;
 mod propagation;
 mod properties;
 mod releases;

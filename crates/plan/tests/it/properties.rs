@@ -111,7 +111,7 @@ impl Mishap {
         self.befall_addons(fake);
         let inventory = &mut fake.inventory;
         match self {
-            Self::Retarget => fake.target.control_plane.class = "best-effort-large".parse().unwrap(),
+            Self::Retarget => fake.target.control_plane.class = "best-effort-large".parse().ok(),
             Self::SecretLost => drop(inventory.secrets.pop_first()),
             Self::Paused => {
                 if let ClusterState::Present { paused, .. } = &mut inventory.cluster {

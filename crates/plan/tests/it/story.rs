@@ -233,7 +233,7 @@ fn a_control_plane_does_not_leave_its_workers_too_far_behind() {
 }
 
 pub fn larger(mut target: Target) -> Target {
-    let class: MachineClassName = "best-effort-large".parse().unwrap();
+    let class: Option<MachineClassName> = "best-effort-large".parse().ok();
     target.control_plane.class = class.clone();
     target.pools[0].machines.class = class;
     target

@@ -23,8 +23,8 @@ fn cause(change: impl FnOnce(&mut Fake)) -> Cause {
 
 #[test]
 fn an_update_says_what_differs_who_asked_for_it_and_what_is_replaced() {
-    let large = || "best-effort-large".parse().unwrap();
-    let fast = || "fast".parse().unwrap();
+    let large = || "best-effort-large".parse().ok();
+    let fast = || "fast".parse().ok();
     let check = |change: fn(&mut Fake), summary: &str| assert_eq!(cause(change).summary, summary);
     check(
         |fake| fake.target = target(3, 2, "v1.16.7"),

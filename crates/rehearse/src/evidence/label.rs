@@ -4,6 +4,7 @@ use serde_json::Value;
 use windlass_api::kind::release::ReleaseConfigMap;
 use windlass_api::version::KubernetesVersion;
 use windlass_api::{annotation, label};
+use windlass_plan::profile::{self, Profiles};
 use windlass_plan::release::Release;
 use windlass_plan::resolve::labelled::{NAMESPACE, Published};
 use windlass_plan::risk::Known;
@@ -26,7 +27,7 @@ pub(super) fn read(management: &Lists<'_>, own: &Value, wish: &Wish) -> Releases
     let maps = management.of("ConfigMap").filter(|map| namespace_of(map) == NAMESPACE);
     let labelled = maps.filter(|map| object::label(map, label::RELEASE_VERSION.name).is_some());
     let maps: Vec<ReleaseConfigMap> = labelled.filter_map(|map| serde_json::from_value(map.clone()).ok()).collect();
-    let published = Published::read(&maps);
+    let published = Published::read(&maps, profiles(management.of("ConfigMap")));
     let annotated = own["metadata"]["annotations"][annotation::LAST_DEPLOYED_VERSION.name].as_str();
     let has = annotated.or_else(|| object::label(own, label::RELEASE_VERSION.name)).unwrap_or_default();
     let find = |text: &str, what: &str| {
@@ -41,6 +42,16 @@ pub(super) fn read(management: &Lists<'_>, own: &Value, wish: &Wish) -> Releases
     let to = wish.to().map_or_else(|| from.clone(), |to| find(to, TO));
     let none = || Known::Read(Vec::new());
     Releases { from, to, packages: none(), not_offered: Known::Read(Vec::new()), ahead: Known::Read(Vec::new()) }
+}
+
+/// The infrastructure profiles among objects.
+pub(crate) fn profiles<'a>(objects: impl IntoIterator<Item = &'a Value>) -> Profiles {
+    let maps = objects.into_iter().filter(|object| object["kind"] == "ConfigMap");
+    let here = maps.filter(|map| namespace_of(map) == profile::NAMESPACE);
+    let described = here.filter(|map| object::label(map, label::INFRASTRUCTURE_PROFILE.name).is_some());
+    let written =
+        described.map(|map| (map["metadata"]["name"].as_str().unwrap_or_default(), map["data"][profile::KEY].as_str()));
+    Profiles::read(written)
 }
 
 fn versions(release: &Release) -> Versions {

@@ -1,14 +1,16 @@
 //! `windlass install` and `windlass uninstall`: what runs on a management cluster is put there, and taken away.
 
+mod profile;
 mod write;
 
 use serde_json::{Value, json};
 use windlass_controller::rights::SYSTEM;
+use windlass_plan::profile::ProfileError;
 use windlass_plan::resolve::hold::HoldBy;
 
 use crate::client::{self, Connection};
 use crate::error::{Exit, Explained, Failure, Kind};
-use crate::manifests::{Choices, IMAGE, definitions, manifests, yaml};
+use crate::manifests::{Choices, IMAGE, definitions, infrastructure, manifests, yaml};
 use crate::output::{self, Format};
 
 use write::{Writer, Written};
@@ -33,6 +35,10 @@ pub struct Install {
     /// How the machines of clusters of a class are kept back until the packages of a new release are in: pause, or hooks
     #[arg(long, value_name = "HOW", default_value = "pause")]
     hold: HoldBy,
+    /// An infrastructure beside the built-in one: a file with its profile, or cluster-api-dev or cluster-api-docker, which come
+    /// with Windlass. May be given several times; those that are there stay
+    #[arg(long = "profile", value_name = "FILE")]
+    profiles: Vec<String>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -53,7 +59,8 @@ pub struct Uninstall {
 impl Install {
     /// Writes everything, or prints it.
     pub async fn run(self) -> Result<Exit, Failure> {
-        let choices = Choices { image: self.image, hold: self.hold };
+        let infrastructure = self.profiles.iter().map(|name| profile::given(name)).collect::<Result<Vec<_>, _>>()?;
+        let choices = Choices { image: self.image, hold: self.hold, infrastructure };
         let definitions = definitions().map_err(Error::Definitions)?;
         let others: Vec<Value> = manifests(&choices).into_iter().flat_map(|manifest| manifest.objects).collect();
         if let Some(format) = self.output {
@@ -94,6 +101,12 @@ impl Uninstall {
         for object in objects.filter(|object| object["kind"] != "Namespace") {
             let written = writer.delete(object).await?;
             output::data(&line(object, written, self.dry_run))?;
+        }
+        for added in profile::installed(&management).await? {
+            for object in infrastructure(&added).iter().rev() {
+                let written = writer.delete(object).await?;
+                output::data(&line(object, written, self.dry_run))?;
+            }
         }
         for (kind, object) in leftovers() {
             if let Some(written) = writer.delete_if_known(&object).await? {
@@ -147,6 +160,14 @@ pub enum Error {
     Definitions(#[source] serde_json::Error),
     #[error("cannot write the objects as YAML")]
     Yaml(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("cannot read the infrastructure profile {path}")]
+    NoProfile {
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("not an infrastructure profile: {0}; nothing was written")]
+    Profile(ProfileError),
     #[error("the definition {name} is there, and somebody else has installed it: nothing was written")]
     Foreign { name: String },
     #[error(transparent)]
@@ -159,7 +180,7 @@ impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
             Self::Definitions(_) | Self::Yaml(_) => Kind::Internal,
-            Self::Foreign { .. } => Kind::User,
+            Self::Foreign { .. } | Self::NoProfile { .. } | Self::Profile(_) => Kind::User,
             Self::NoSuchKind { .. } => Kind::Environment,
             Self::Request(error) => error.kind(),
         }
@@ -167,7 +188,8 @@ impl Explained for Error {
 
     fn hint(&self) -> Option<String> {
         match self {
-            Self::Definitions(_) | Self::Yaml(_) => None,
+            Self::Definitions(_) | Self::Yaml(_) | Self::Profile(_) => None,
+            Self::NoProfile { .. } => Some(profile::hint()),
             Self::Foreign { name } => {
                 use windlass_controller::webhooks::PART_OF;
                 Some(format!(
@@ -182,7 +204,7 @@ impl Explained for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Self::Foreign { .. } => Exit::Refused,
+            Self::Foreign { .. } | Self::Profile(_) => Exit::Refused,
             Self::Request(error) => error.exit(),
             _ => Exit::Failed,
         }

@@ -151,6 +151,42 @@ fn a_definition_of_somebody_else_is_never_written() {
 }
 
 #[test]
+fn a_profile_is_installed_with_the_right_to_its_templates_and_no_other() {
+    let cluster = Cluster::start();
+    let bad = cluster.folder.path().join("bad.yaml");
+    fs::write(&bad, "apiVersion: example.com/v1\ntemplate: BoxMachineTemplate\nclass: spec.size\n").unwrap();
+    let (output, stdout, stderr) = cluster.run(&["install", "--profile", bad.to_str().unwrap()]);
+    assert_eq!((output.status.code(), stdout.as_str()), (Some(3), ""), "{stderr}");
+    assert!(stderr.contains("profile.class is spec.size") && stderr.contains("nothing was written"), "{stderr}");
+    let (output, stdout, stderr) = cluster.run(&["install", "--profile", "missing.yaml"]);
+    assert!(!output.status.success() && stdout.is_empty() && stderr.contains("cluster-api-dev"), "{stderr}");
+
+    let profile = ["install", "--profile", "cluster-api-dev"];
+    let (output, first, stderr) = cluster.run(&profile);
+    assert!(output.status.success(), "{first}{stderr}");
+    let (_, second, _) = cluster.run(&profile);
+    assert!(second.lines().all(|line| line.ends_with(" unchanged")), "{second}");
+    let maps = cluster.api("v1", "ConfigMap", Some("windlass-system"));
+    let map = cluster.get(&maps, "infrastructure-devmachinetemplate").unwrap();
+    assert!(map.data["data"]["profile"].as_str().unwrap().contains("template: DevMachineTemplate"), "{map:?}");
+    let roles = cluster.api("rbac.authorization.k8s.io/v1", "ClusterRole", None);
+    for (name, verbs) in [("windlass-controllers", json!(["get", "create"])), ("windlass-answers", json!(["get"]))] {
+        let role = cluster.get(&roles, &format!("{name}-devmachinetemplate")).unwrap();
+        let rule = json!({
+            "apiGroups": ["infrastructure.cluster.x-k8s.io"], "resources": ["devmachinetemplates"], "verbs": verbs,
+        });
+        assert_eq!(role.data["rules"], json!([rule]));
+    }
+    // One that was installed stays when Windlass is installed again, and goes with it.
+    cluster.install();
+    assert!(cluster.get(&maps, "infrastructure-devmachinetemplate").is_some());
+    let (output, gone, stderr) = cluster.run(&["uninstall"]);
+    assert!(output.status.success(), "{gone}{stderr}");
+    assert!(cluster.get(&maps, "infrastructure-devmachinetemplate").is_none());
+    assert!(cluster.get(&roles, "windlass-controllers-devmachinetemplate").is_none());
+}
+
+#[test]
 fn what_is_printed_is_what_would_be_written() {
     let cluster = Cluster::start();
     let (_, yaml, _) = cluster.run(&["install", "-o", "yaml", "--image", "registry.example/windlass:1"]);

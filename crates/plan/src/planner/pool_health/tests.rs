@@ -66,7 +66,7 @@ fn pool(machine: PoolMachine) -> Pool {
 }
 
 fn target() -> PoolTarget {
-    let machines = MachinesTarget { count: 2, class: "small".parse().unwrap(), storage_class: "fast".parse().unwrap() };
+    let machines = MachinesTarget { count: 2, class: "small".parse().ok(), storage_class: "fast".parse().ok() };
     PoolTarget { name: "default".parse().unwrap(), machines, version: PoolVersion::Release }
 }
 

@@ -139,7 +139,7 @@ fn a_topology_is_told_what_its_fields_do() {
     );
     check(
         of_class(),
-        |fake| fake.target.pools[0].machines.class = "large".parse().unwrap(),
+        |fake| fake.target.pools[0].machines.class = "large".parse().ok(),
         Kind::Update,
         &[Workers],
         &["workers/default vmClass Replaces (Owner)"],

@@ -7,8 +7,9 @@ use windlass_api::kind::cluster_api::{Cluster, ClusterSpec, MachineDeployment, M
 use windlass_api::kind::control_plane::{KubeadmControlPlane, KubeadmControlPlaneSpec};
 use windlass_api::kind::topology::{ClusterClass, Topology};
 use windlass_api::kind::wcp::{WCPMachineSpec, WCPMachineTemplate, WCPMachineTemplateResource, WCPMachineTemplateSpec};
+use windlass_plan::profile::Profile;
 use windlass_plan::release::Release;
-use windlass_plan::target::{KubeadmParts, PoolParts, Target};
+use windlass_plan::target::{KubeadmParts, MachineTemplate, PoolParts, Target};
 
 use crate::sample::image;
 
@@ -32,7 +33,7 @@ pub fn control_plane(replicas: u32) -> KubeadmControlPlane {
     control_plane
 }
 
-pub fn template(class: &str) -> WCPMachineTemplate {
+pub fn template(class: &str) -> MachineTemplate {
     let spec = WCPMachineSpec {
         image_name: String::new(),
         class_name: class.to_owned(),
@@ -40,7 +41,8 @@ pub fn template(class: &str) -> WCPMachineTemplate {
         provider_id: None,
     };
     let template = WCPMachineTemplateResource { metadata: None, spec };
-    WCPMachineTemplate::new("template", WCPMachineTemplateSpec { template })
+    let object = json!(WCPMachineTemplate::new("template", WCPMachineTemplateSpec { template }));
+    MachineTemplate { object, profile: Profile::built_in().clone() }
 }
 
 pub fn pool(name: &str, replicas: u32, class: &str) -> PoolParts {

@@ -1,5 +1,6 @@
 //! What owners ask for, and refusals that name the field.
 
+use serde_json::json;
 use windlass_api::kind::control_plane::KubeadmControlPlane;
 use windlass_api::kind::topology::Topology;
 use windlass_plan::target::{Drive, KubeadmParts, PoolParts, Target};
@@ -21,7 +22,7 @@ fn objects_of_cluster_api_say_what_is_asked_for() {
     let target = read(&control_plane(3), &[pool("md-1", 1, "large"), pool("md-0", 2, "small")]).unwrap();
     assert_eq!((target.drive, target.control_plane.count), (Drive::KubeadmControlPlane, 3));
     let pools: Vec<_> =
-        target.pools.iter().map(|it| (it.name.as_str(), it.machines.count, it.machines.class.as_str())).collect();
+        target.pools.iter().map(|it| (it.name.as_str(), it.machines.count, it.machines.class())).collect();
     assert_eq!(pools, [("md-0", 2, "small"), ("md-1", 1, "large")], "in the order of their names");
     assert_eq!(addons(&target), ["authsvc", "coredns", "kube-proxy", "pvcsi"]);
 }
@@ -58,7 +59,7 @@ fn a_refusal_names_the_field_of_the_object() {
         "KubeadmControlPlane: spec.kubeadmConfigSpec.clusterConfiguration.etcd.external: etcd is elsewhere",
     );
     check_kubeadm(
-        |_, pool| pool.template.spec.template.spec.class_name.clear(),
+        |_, pool| pool.template.object["spec"]["template"]["spec"]["className"] = json!(""),
         r#"WCPMachineTemplate/template: spec.template.spec.className: "" is not"#,
     );
     check_kubeadm(

@@ -22,7 +22,7 @@ fn where_updates_have_to_be_approved_nothing_is_written_before_they_are() {
         planned
     };
     assert_eq!(plans(&|_| {}).report.pending, None, "nothing is asked for");
-    let large = |fake: &mut Fake| fake.target.pools[0].machines.class = "best-effort-large".parse().unwrap();
+    let large = |fake: &mut Fake| fake.target.pools[0].machines.class = "best-effort-large".parse().ok();
     let waits = plans(&large);
     assert_eq!((&waits.record, &waits.steps), (&None, &vec![]));
     let Some(gate::Blocked::ApprovalNeeded { digest, .. }) = &waits.report.pending else { panic!("{waits:#?}") };
@@ -42,7 +42,7 @@ fn where_updates_have_to_be_approved_nothing_is_written_before_they_are() {
     assert!(!approved("sha256:another", &|_| {}));
     // What was approved is one envelope: whatever else is asked for by then is another.
     assert!(!approved(digest, &|fake| fake.target.pools[0].machines.count = 2));
-    assert!(!approved(digest, &|fake| fake.target.pools[0].machines.storage_class = "other".parse().unwrap()));
+    assert!(!approved(digest, &|fake| fake.target.pools[0].machines.storage_class = "other".parse().ok()));
 
     let rejected = plans(&|fake| {
         large(fake);

@@ -152,8 +152,8 @@ fn shown(era: &Era, target: &Target, names: Names, seat: Seat, machine: Machine)
         created: if machine.overdue { NOW - MACHINE_TIMEOUT - OVERDUE_BY } else { NOW },
         version: release.kubernetes.clone(),
         image: release.image().cloned(),
-        class: Some(target.control_plane.class.clone()),
-        storage_class: Some(target.control_plane.storage_class.clone()),
+        class: target.control_plane.class.clone(),
+        storage_class: target.control_plane.storage_class.clone(),
         registration: None,
         state: match machine.life {
             Life::Joining(Awaits::Node) => real::MachineState::Joining { awaits: real::Milestone::Node },

@@ -1,4 +1,5 @@
 use serde_json::{Value, from_value, json};
+use windlass_plan::profile::Profiles;
 use windlass_plan::release::{FieldOwner, Release, ReleaseError, ReleaseState};
 
 use super::{check_refused, documents, with};
@@ -12,7 +13,7 @@ const TEMPLATE: usize = 2;
 
 pub fn read(documents: &[Value]) -> Result<Release, ReleaseError> {
     let maps: Vec<_> = documents.iter().map(|document| from_value(document.clone()).unwrap()).collect();
-    Release::from_config_maps(&maps)
+    Release::from_config_maps(&maps, &Profiles::default())
 }
 
 fn release() -> Release {

@@ -39,8 +39,8 @@ fn ask(change: impl FnOnce(&mut Target)) -> impl FnOnce(&mut Fake) {
 #[test]
 pub fn whatever_changes_about_machines_rolls_in_the_same_fashion() {
     let version = check(|fake| fake.target = target(1, 1, "v1.16.7"), &ALL);
-    let class = check(ask(|it| it.control_plane.class = "best-effort-large".parse().unwrap()), &[Stage::ControlPlane]);
-    let storage = check(ask(|it| it.control_plane.storage_class = "fast".parse().unwrap()), &[Stage::ControlPlane]);
+    let class = check(ask(|it| it.control_plane.class = "best-effort-large".parse().ok()), &[Stage::ControlPlane]);
+    let storage = check(ask(|it| it.control_plane.storage_class = "fast".parse().ok()), &[Stage::ControlPlane]);
     for story in [version, class, storage] {
         let [job, comes, goes] =
             ["create Job update-", "takes the place of", "is being deleted"].map(|line| story.find(line).unwrap());
@@ -92,14 +92,14 @@ pub fn a_hint_beside_a_full_version_that_it_does_not_match_is_refused() {
 
 #[test]
 pub fn another_class_begins_an_update() {
-    check(ask(|it| it.control_plane.class = "best-effort-xlarge".parse().unwrap()), &[Stage::ControlPlane]);
-    check(ask(|it| it.pools[0].machines.class = "best-effort-xlarge".parse().unwrap()), &[Stage::Workers]);
+    check(ask(|it| it.control_plane.class = "best-effort-xlarge".parse().ok()), &[Stage::ControlPlane]);
+    check(ask(|it| it.pools[0].machines.class = "best-effort-xlarge".parse().ok()), &[Stage::Workers]);
 }
 
 #[test]
 pub fn another_storage_class_begins_an_update() {
-    check(ask(|it| it.control_plane.storage_class = "fast".parse().unwrap()), &[Stage::ControlPlane]);
-    check(ask(|it| it.pools[0].machines.storage_class = "fast".parse().unwrap()), &[Stage::Workers]);
+    check(ask(|it| it.control_plane.storage_class = "fast".parse().ok()), &[Stage::ControlPlane]);
+    check(ask(|it| it.pools[0].machines.storage_class = "fast".parse().ok()), &[Stage::Workers]);
 }
 
 #[test]
@@ -107,8 +107,8 @@ pub fn any_combination_of_changes_is_one_update() {
     let story = check(
         |fake| {
             fake.target = target(1, 1, "v1.16.7");
-            fake.target.control_plane.class = "best-effort-xlarge".parse().unwrap();
-            fake.target.pools[0].machines.storage_class = "fast".parse().unwrap();
+            fake.target.control_plane.class = "best-effort-xlarge".parse().ok();
+            fake.target.pools[0].machines.storage_class = "fast".parse().ok();
         },
         &ALL,
     );
@@ -157,7 +157,7 @@ pub fn an_image_that_was_renamed_is_part_of_whatever_else_is_asked_for() {
     renamed.metadata.name = Some("ubuntu-k8sd-v1.15.5-vmware.1-guest.1".to_owned());
     let mut fake = running_cluster(1, 1);
     fake.target = Target::new(&cluster(1, 1), Release::from_image(&renamed).unwrap()).unwrap();
-    fake.target.pools[0].machines.class = "best-effort-xlarge".parse().unwrap();
+    fake.target.pools[0].machines.class = "best-effort-xlarge".parse().ok();
     let story = live(&mut fake);
     assert_eq!(story.matches("record begin").count(), 1, "{story}");
     assert_eq!(story.matches("create Job").count(), 1, "{story}");
@@ -193,7 +193,7 @@ pub fn only_a_difference_in_what_was_asked_for_counts() {
 pub fn an_update_rolls_the_nodes_that_differ() {
     let mut fake = running_cluster(3, 1);
     let wanted: windlass_api::name::MachineClassName = "best-effort-large".parse().unwrap();
-    fake.target.control_plane.class = wanted.clone();
+    fake.target.control_plane.class = Some(wanted.clone());
     let first = fake.inventory.control_plane.machines[0].name.clone();
     for machine in fake.inventory.control_plane.machines.iter_mut().skip(1) {
         machine.class = Some(wanted.clone());
