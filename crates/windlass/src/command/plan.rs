@@ -2,6 +2,7 @@
 
 pub mod deletion;
 pub mod kept;
+pub mod outlook;
 pub mod topology;
 
 use std::path::PathBuf;
@@ -21,6 +22,7 @@ use windlass_plan::step::Stage;
 use windlass_rehearse::evidence::evidence;
 use windlass_rehearse::preview::{self, Foreseen, preview};
 use windlass_rehearse::rehearsal::{Request, Wish};
+use windlass_rehearse::report;
 use windlass_runtime::chance::Seed;
 
 use crate::changed::{Changed, class_cluster_name, cluster_name};
@@ -35,6 +37,7 @@ use crate::way::{self, Way};
 use super::block_on;
 use super::rehearse::restore;
 use deletion::DeletionReport;
+use outlook::{Outlook, Rehearsals};
 use topology::ClassReport;
 
 /// Show what an upgrade or another change would do: packages, control plane and workers, and what would hold it now
@@ -47,6 +50,9 @@ pub struct Plan {
     cluster: ClusterName,
     #[command(flatten)]
     wanted: Wanted,
+    /// How often it is rehearsed, to tell how long it takes; 0 is never [default: 5, and 0 where there are more than 40 machines]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    runs: Option<u32>,
     /// End with code 2 if there is something to change
     #[arg(long)]
     detailed_exitcode: bool,
@@ -69,7 +75,8 @@ impl Plan {
         if self.wanted.wish() == Wish::Nothing {
             return Err(wanted::Error::Nothing.into());
         }
-        match foresee(&self.connection, &self.cluster, &self.wanted)? {
+        let rehearsals = self.runs.map_or(Rehearsals::AsUsual, Rehearsals::Times);
+        match foresee(&self.connection, &self.cluster, &self.wanted, rehearsals)? {
             Plans::Change(report) => self.show(*report),
             Plans::Deletion(report) => self.show_deletion(&report),
             Plans::OfClass(report) => self.show_of_class(&report),
@@ -144,7 +151,7 @@ enum Plans {
 
 /// Plans an upgrade. Of a way that takes several updates it is the first that is planned.
 pub fn plan(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) -> Result<PlanReport, Failure> {
-    match foresee(connection, cluster, &Wanted::release_only(to))? {
+    match foresee(connection, cluster, &Wanted::release_only(to), Rehearsals::Times(0))? {
         Plans::Change(report) => Ok(*report),
         // Nobody has asked for that.
         Plans::Deletion(_) | Plans::OfClass(_) => Err(wanted::Error::Nothing.into()),
@@ -167,7 +174,7 @@ pub struct Reviewed {
 
 /// Plans an upgrade that others are to review.
 pub fn review(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) -> Result<Reviewed, Failure> {
-    match foresee(connection, cluster, &Wanted::release_only(to))? {
+    match foresee(connection, cluster, &Wanted::release_only(to), Rehearsals::AsUsual)? {
         Plans::Change(report) => Ok(Reviewed {
             text: report.text(),
             markdown: report.markdown(),
@@ -204,7 +211,12 @@ fn fenced(title: &str, text: &str) -> String {
 }
 
 /// Reads the clusters, then plans without them.
-fn foresee(connection: &Connection, cluster: &ClusterName, wanted: &Wanted) -> Result<Plans, Failure> {
+fn foresee(
+    connection: &Connection,
+    cluster: &ClusterName,
+    wanted: &Wanted,
+    rehearsals: Rehearsals,
+) -> Result<Plans, Failure> {
     let (snapshot, namespace, way) = block_on(async {
         let management = connection.open().await?;
         let found = management.any_cluster(cluster).await?;
@@ -230,11 +242,19 @@ fn foresee(connection: &Connection, cluster: &ClusterName, wanted: &Wanted) -> R
     let wish = first.unwrap_or_else(|| wanted.wish());
     let hold_by = snapshot.hold_by();
     let request = Request { hold_by, ..Request::asking(subject, wish, seed, snapshot.taken_at) };
+    let outlook = |changes: bool| {
+        let risks = || assess(&evidence(&snapshot, &request.cluster, &request.ask));
+        let outlook = changes.then(|| Outlook::of(&world, &request, risks(), rehearsals)).transpose();
+        outlook.map(|outlook| outlook.unwrap_or_else(Outlook::none)).map_err(Error::Rehearse)
+    };
     match preview(&world, &request).map_err(Error::Preview)? {
-        Foreseen::Planned(preview) => Ok(Plans::Change(Box::new(PlanReport::of(*preview, wanted, way)))),
+        Foreseen::Planned(preview) => {
+            let changes = preview.planned.report.stages.iter().any(|stage| !stage.changes.is_empty());
+            Ok(Plans::Change(Box::new(PlanReport::of(*preview, wanted, way, outlook(changes)?))))
+        }
         Foreseen::OfClass(preview) => {
-            let risks = assess(&evidence(&snapshot, &request.cluster, &request.ask));
-            Ok(Plans::OfClass(ClassReport::of(*preview, &request.cluster, wanted, risks)))
+            let changes = Stage::ALL.iter().any(|stage| !preview.changes(*stage).is_empty());
+            Ok(Plans::OfClass(ClassReport::of(*preview, &request.cluster, wanted, outlook(changes)?)))
         }
         Foreseen::Deleted(preview) => Ok(Plans::Deletion(DeletionReport::of(&preview, cluster))),
         Foreseen::Refused { why } => {
@@ -277,6 +297,8 @@ pub struct PlanReport {
     stages: Vec<StageForeseen>,
     exemptions: Vec<String>,
     findings: Vec<Finding>,
+    #[serde(flatten)]
+    outlook: Outlook,
 }
 
 /// A stage of it: what it would change, and what it would wait for.
@@ -303,7 +325,7 @@ struct Update {
 }
 
 impl PlanReport {
-    fn of(preview: Preview, wanted: &Wanted, way: Option<Way>) -> Self {
+    fn of(preview: Preview, wanted: &Wanted, way: Option<Way>, outlook: Outlook) -> Self {
         let Preview { input, planned, findings } = preview;
         let to = &input.target.release.distribution;
         let why = match &wanted.to {
@@ -333,6 +355,7 @@ impl PlanReport {
             stages: report.stages.iter().map(|stage| StageForeseen::of(&report, stage)).collect(),
             exemptions: report.exemptions,
             findings,
+            outlook,
         }
     }
 
@@ -364,6 +387,8 @@ impl PlanReport {
                 format!("  {severity:?} {id} {object}: {message}")
             }));
         }
+        lines.extend(section("Risks", &self.outlook.risks()));
+        lines.extend(self.changes().then(|| format!("\nTime: {}", self.outlook.time())));
         lines.push(format!("\nEnvelope {}", self.envelope_digest));
         lines.push(self.summary());
         lines.join("\n")
@@ -394,6 +419,16 @@ impl PlanReport {
                 format!("- {severity:?} {id} {object}: {message}")
             }));
         }
+        let risks = self.outlook.risks();
+        if !risks.is_empty() {
+            lines.push("\n## Risks\n".to_owned());
+            // What is behind a risk is a part of it.
+            lines.extend(risks.iter().map(|line| match line.strip_prefix("    ") {
+                Some(more) => format!("  - {more}"),
+                None => format!("- {line}"),
+            }));
+        }
+        lines.extend(self.changes().then(|| format!("\nTime: {}.", self.outlook.time())));
         lines.push(format!("\nEnvelope `{}`. {}\n", self.envelope_digest, self.summary()));
         lines.join("\n")
     }
@@ -421,6 +456,12 @@ fn why_release(hint: &VersionPrefix, to: &KubernetesVersion, way: Option<&Way>) 
         (false, true) => format!("{hint} was asked for, and this is the newest release that begins so"),
         (false, false) => format!("the update to it is not done yet; {hint} would come after it"),
     }
+}
+
+/// Lines below a title, if there are any.
+fn section(title: &str, lines: &[String]) -> Vec<String> {
+    let title = (!lines.is_empty()).then(|| format!("\n{title}"));
+    title.into_iter().chain(lines.iter().map(|line| format!("  {line}"))).collect()
 }
 
 fn changes(count: usize) -> String {
@@ -453,13 +494,15 @@ pub enum Error {
     NoEnvelope { cluster: ClusterName },
     #[error("cannot plan")]
     Preview(#[source] preview::Error),
+    #[error("cannot rehearse what is planned")]
+    Rehearse(#[source] report::Error),
 }
 
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
             Self::Refused { .. } | Self::NoEnvelope { .. } => Kind::User,
-            Self::Preview(_) => Kind::Internal,
+            Self::Preview(_) | Self::Rehearse(_) => Kind::Internal,
         }
     }
 
@@ -472,6 +515,7 @@ impl Explained for Error {
                 format!("windlass status {cluster}, and a value that is accepted")
             }
             Self::NoEnvelope { .. } => "the same without --out".to_owned(),
+            Self::Rehearse(_) => "the same with --runs 0, which only plans".to_owned(),
             Self::Preview(_) => "windlass status, which shows what is known of the cluster".to_owned(),
         })
     }
@@ -479,7 +523,7 @@ impl Explained for Error {
     fn exit(&self) -> Exit {
         match self {
             Self::Refused { .. } => Exit::Refused,
-            Self::NoEnvelope { .. } | Self::Preview(_) => Exit::Failed,
+            Self::NoEnvelope { .. } | Self::Preview(_) | Self::Rehearse(_) => Exit::Failed,
         }
     }
 }
