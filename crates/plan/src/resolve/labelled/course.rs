@@ -157,7 +157,7 @@ impl<'a> Course<'a> {
             NO_CONTROL_PLANE => Word::Creating,
             _ if self.is_stalled() => Word::Stalled,
             _ if !is_there => Word::Creating,
-            _ if self.is_updated() => Word::Updating,
+            _ if self.is_updated() || reason == UPDATING => Word::Updating,
             DRIFTED => Word::Drifted,
             _ if self.reached().is_some() => Word::Running,
             _ if is_settled => Word::Unhealthy,
@@ -263,6 +263,8 @@ mod tests {
         );
         without(("ReleaseNotFound", "there is none"), Word::Stalled, &["Cluster/shop: there is none"]);
         without(("NoControlPlane", "none yet"), Word::Creating, &["Cluster/shop: none yet"]);
+        // It is announced, and not on record yet.
+        without(("Updating", "to 35.2.0; shop-1 begins"), Word::Updating, &[]);
         // Nobody has looked at the new label yet.
         check("36.1.0", ("Applied", "35.2.0"), None, &as_it_is, Word::Updating, &[]);
 

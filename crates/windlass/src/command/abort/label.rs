@@ -10,7 +10,7 @@ use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::name::ClusterName;
 use windlass_api::{annotation, label};
-use windlass_plan::resolve::labelled::course::Course;
+use windlass_plan::resolve::labelled::course::{Course, Word};
 
 use super::{Abort, parameters};
 use crate::changed::class_cluster_name;
@@ -118,8 +118,9 @@ fn judge(report: &Report, has: &str) -> Seen {
         (_, None) if report.running.as_deref() != Some(has) => {
             Seen::TooLate(format!("it has {} by now", output::cell(report.running.as_ref())))
         }
-        (_, None) if report.reached => Seen::Kept,
-        (_, None) => Seen::Going,
+        // What else is the matter with it, it has been before. One that is updated is about to begin.
+        (_, None) if report.assessment == Word::Updating.as_str() => Seen::Going,
+        (_, None) => Seen::Kept,
     }
 }
 
@@ -186,5 +187,55 @@ impl Explained for Error {
                 Exit::Failed
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn check(asked: &str, deployed: &str, reason: &str, update: Option<&Value>, seen: &Seen) {
+        let status = if reason == "Applied" { "True" } else { "False" };
+        let cluster: Cluster = serde_json::from_value(json!({
+            "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+            "metadata": {"name": "shop", "uid": "u", "labels": {label::RELEASE_VERSION.name: asked},
+                "annotations": {annotation::LAST_DEPLOYED_VERSION.name: deployed}},
+            "spec": {},
+            "status": {"initialization": {"controlPlaneInitialized": true}, "conditions": [{"type": "ReleaseApplied",
+                "status": status, "reason": reason, "message": deployed, "lastTransitionTime": ""}]},
+        }))
+        .unwrap();
+        let update = update.map(|status| -> ClusterUpdate {
+            let machines = json!({"count": 1, "class": "small", "storageClass": "fast"});
+            let end = json!({"distribution": "", "kubernetes": "", "controlPlane": machines, "workers": machines});
+            let owner = json!({"apiVersion": "", "kind": "", "name": "", "uid": "u"});
+            serde_json::from_value(json!({
+                "apiVersion": "windlass.dev/v1alpha1", "kind": "ClusterUpdate",
+                "metadata": {"name": "shop-1", "ownerReferences": [owner]},
+                "spec": {"cluster": "shop", "ordinal": 1, "id": "7", "from": end, "to": end, "envelopeDigest": ""},
+                "status": status,
+            }))
+            .unwrap()
+        });
+        let report = Report::of(&cluster, update.as_ref(), &[], jiff::Timestamp::UNIX_EPOCH);
+        assert_eq!(judge(&report, "35.2.0"), *seen, "{asked} {deployed} {reason}");
+    }
+
+    #[test]
+    fn a_release_is_kept_when_no_update_goes_on_any_more() {
+        let (running, aborted) = (json!({"state": "Running"}), json!({"state": "Aborted"}));
+        check("35.2.0", "35.2.0", "Applied", None, &Seen::Kept);
+        check("35.2.0", "35.2.0", "Waiting", Some(&aborted), &Seen::Kept);
+        check("35.2.0", "35.2.0", "Updating", Some(&running), &Seen::Going);
+        // It is announced, and may come on record.
+        check("35.2.0", "35.2.0", "Updating", None, &Seen::Going);
+        check("36.2.0", "35.2.0", "Applied", Some(&aborted), &Seen::Another("36.2.0".to_owned()));
+        let late = json!([{"stage": "controlPlane", "reason": "AbortTooLate", "object": "o", "message": "it is told"}]);
+        let late = json!({"state": "Running", "waitingFor": late});
+        check("35.2.0", "35.2.0", "Updating", Some(&late), &Seen::TooLate("it is told".to_owned()));
+        let done = json!({"state": "Succeeded"});
+        check("35.2.0", "36.1.0", "Waiting", Some(&done), &Seen::TooLate("it has 36.1.0 by now".to_owned()));
     }
 }

@@ -6,7 +6,7 @@ use windlass_plan::step::Stage;
 use windlass_rehearse::preview::{ClassPreview, PackageChange};
 
 use super::outlook::Outlook;
-use super::{changes, section};
+use super::text::{changes, section};
 use crate::wanted::Wanted;
 
 /// What a change would do to a cluster of a class.
