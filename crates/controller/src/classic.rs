@@ -17,15 +17,18 @@ use kube::api::ListParams;
 use kube::runtime::watcher;
 use kube::{Api, Client};
 use windlass_api::kind::cluster_api::{Cluster, MachineDeployment};
-use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
+use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::kind::control_plane::KubeadmControlPlane;
 use windlass_api::label;
 use windlass_api::name::NamespacedName;
 use windlass_api::version::KubernetesVersion;
 use windlass_plan::check::{Finding, Severity, check};
+use windlass_plan::inventory::Abort;
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::profile;
 use windlass_plan::release::Release;
+use windlass_plan::resolve::labelled::abort;
+use windlass_plan::resolve::labelled::course::{Course, NO_CONTROL_PLANE, goes_on};
 use windlass_plan::resolve::labelled::{NAMESPACE, Published, Unlabelled, asked};
 use windlass_plan::target::{Target, TargetError};
 use windlass_runtime::cache::Cache;
@@ -84,7 +87,7 @@ impl Unplanned {
             Self::Parts(_) => "ClusterIncomplete",
             Self::Target(TargetError::Incomplete { .. }) => "ReleaseIncomplete",
             Self::Target(_) => "ClusterMalformed",
-            Self::NotYet => "NoControlPlane",
+            Self::NotYet => NO_CONTROL_PLANE,
             Self::NoLabel => "NoRelease",
         }
     }
@@ -236,17 +239,8 @@ pub(crate) async fn latest(client: &Client, cluster: &Cluster) -> Result<Option<
     let of_cluster = ListParams::default().labels(&format!("{}={name}", label::CLUSTER_NAME));
     let listed = updates.list(&of_cluster).await;
     let unread = |source| Error::Read { object: format!("the updates of {name}"), source: Box::new(source) };
-    let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
-    let is_its_own =
-        |update: &ClusterUpdate| update.metadata.owner_references.iter().flatten().any(|owner| owner.uid == uid);
-    let listed = listed.map_err(unread)?.items.into_iter().filter(is_its_own);
-    Ok(listed.max_by_key(|update| update.spec.ordinal))
-}
-
-/// Whether an update is still to come to its end.
-pub(crate) fn goes_on(update: &ClusterUpdate) -> bool {
-    let state = update.status.as_ref().and_then(|status| status.state);
-    matches!(state, None | Some(UpdateState::Running | UpdateState::Failed))
+    let listed = listed.map_err(unread)?.items;
+    Ok(Course::latest(cluster, &listed).cloned())
 }
 
 /// The release that a cluster is to have now: while an update goes on, what that was begun for.
@@ -272,15 +266,36 @@ pub(crate) async fn consider(
     latest: Option<&ClusterUpdate>,
     published: &Published,
 ) -> Result<Considered, Unplanned> {
+    let mut order = None;
+    if let Some(back) = abort::back_to(cluster, observe::deployed(cluster).as_ref(), latest) {
+        let parts =
+            parts::parts(&reach.access.client, cluster, published.profiles()).await?.ok_or(Unplanned::NotYet)?;
+        let target = Target::of_classic(&parts, published.find(&back)?.clone())?;
+        let mut observed = observe::inventory(reach, &parts, &target, latest).await;
+        let too_late = abort::too_late(&target, &observed.inventory);
+        let by = format!("the label {}", label::RELEASE_VERSION);
+        let given_up = too_late.is_none();
+        order = Some(Abort { by, back: None, upgrading: None, job: None, too_late });
+        if given_up {
+            observed.inventory.orders.abort = order;
+            return Ok(considered(reach, target, observed));
+        }
+    }
     let release = wanted(cluster, latest, published)?;
     let parts = parts::parts(&reach.access.client, cluster, published.profiles()).await?.ok_or(Unplanned::NotYet)?;
     let target = Target::of_classic(&parts, release)?;
-    let observed = observe::inventory(reach, &parts, &target, latest).await;
+    let mut observed = observe::inventory(reach, &parts, &target, latest).await;
+    // It goes on, and says why.
+    observed.inventory.orders.abort = order;
+    Ok(considered(reach, target, observed))
+}
+
+fn considered(reach: &Reach, target: Target, observed: observe::Observed) -> Considered {
     let (now, gates) = (reach.access.clock.now(), reach.access.gates.clone());
     let input = PlanningInput { target, inventory: observed.inventory, now, gates };
     let planned = plan(&input);
     let findings = check(&input, &planned);
-    Ok(Considered { input, planned, findings, workload: observed.workload })
+    Considered { input, planned, findings, workload: observed.workload }
 }
 
 /// Does what is to be done, and writes down what came of it.

@@ -48,8 +48,7 @@ impl Pending {
 
     /// What would be done, without how to agree.
     pub fn what(&self) -> &str {
-        let before = |way_out: &str| self.message.split_once(way_out).map(|(what, _)| what);
-        before("; agree to it").or_else(|| before("; ask for something else")).unwrap_or(self.message.as_str())
+        Blocked::without_agreement(&self.message)
     }
 
     /// Whether somebody has agreed already, and nobody has looked since.

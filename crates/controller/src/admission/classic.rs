@@ -16,16 +16,17 @@ use windlass_plan::change::{Classification, Effect, Kind, classify};
 use windlass_plan::envelope::Envelope;
 use windlass_plan::inventory::ClusterState;
 use windlass_plan::release::{Release, ReleaseState};
-use windlass_plan::resolve::labelled::{Published, Unlabelled, asked, may_go};
+use windlass_plan::resolve::labelled::course::goes_on;
+use windlass_plan::resolve::labelled::{Published, Unlabelled, abort, asked, may_go};
 use windlass_plan::step::Stage;
 use windlass_plan::target::{ClassicParts, Target, TargetError};
 
 use super::approval::{Asking, Stamped};
 use super::choice::Unknown;
 use super::{API_VERSION, KIND, approval};
+use crate::classic::latest;
 use crate::classic::observe::{deployed, said_by};
 use crate::classic::parts::{PartsError, parts, published};
-use crate::classic::{goes_on, latest};
 use crate::record::classic::{UPDATE_FAILED, UPDATING};
 
 /// The name by which refusals mention this webhook.
@@ -201,7 +202,8 @@ fn choose<'a>(
     if is_new {
         let deployed = deployed(cluster);
         if let (Some(old), Some(before)) = (&old, before) {
-            may_change_their_mind(before, old, version)?;
+            let back = parts.filter(|_| deployed.as_ref() == Some(version));
+            may_change_their_mind(before, old, release, back)?;
         }
         let known = deployed.as_ref().or(old.as_ref());
         may_go(release, known, parts.and_then(kubernetes).as_ref())?;
@@ -251,14 +253,33 @@ async fn waits(
     Ok(!latest.is_some_and(|latest| goes_on(&latest)))
 }
 
-/// Refuses to go back while an update is under way: it is brought to its end. Before it has begun, anybody may.
-fn may_change_their_mind(before: &Cluster, old: &KubernetesVersion, new: &KubernetesVersion) -> Result<(), NotJudged> {
+/// Refuses to go back while an update is under way: it is brought to its end. Before it has begun, anybody may; and to what the
+/// cluster has, which gives the update up, for as long as Cluster API has not been told of it. `back` is what the cluster is made of,
+/// where it has the release already.
+fn may_change_their_mind(
+    before: &Cluster,
+    old: &KubernetesVersion,
+    release: &Release,
+    back: Option<&ClassicParts>,
+) -> Result<(), NotJudged> {
+    let new = &release.distribution;
     let conditions = before.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let applied = ConditionType::ReleaseApplied.among(conditions);
     let under_way = applied.filter(|applied| [UPDATING, UPDATE_FAILED].contains(&applied.reason.as_str()));
-    match under_way.filter(|_| new < old) {
-        None => Ok(()),
-        Some(applied) => Err(NotJudged::Refused(format!(
+    match (under_way.filter(|_| new < old), back) {
+        (None, _) => Ok(()),
+        (Some(_), Some(parts)) => {
+            let target = Target::of_classic(parts, release.clone())?;
+            let too_late = abort::too_late(&target, &said_by(parts, None, jiff::Timestamp::UNIX_EPOCH));
+            let refused = |why| {
+                NotJudged::Refused(format!(
+                    "the update to {} goes on: {why}, and from there on there is only forward",
+                    old.bare()
+                ))
+            };
+            too_late.map_or(Ok(()), |why| Err(refused(why)))
+        }
+        (Some(applied), None) => Err(NotJudged::Refused(format!(
             "release {} is older than {}, and an update is under way ({}): it is brought to its end, and no cluster is taken back",
             new.bare(),
             old.bare(),

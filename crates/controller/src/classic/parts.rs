@@ -14,10 +14,12 @@ use windlass_api::kind::cluster_api::{Cluster, MachineDeployment};
 use windlass_api::kind::control_plane::KubeadmControlPlane;
 use windlass_api::kind::release::ReleaseConfigMap;
 use windlass_api::label;
+use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_plan::profile::{self, Profiles};
 use windlass_plan::resolve::labelled::{NAMESPACE, Published};
 use windlass_plan::target::{ClassicParts, ClassicPool, MachineTemplate};
 
+use super::Unplanned;
 use crate::said::said;
 
 /// Why the objects of a cluster are not to be had.
@@ -99,6 +101,11 @@ pub(super) fn published_in<M: Borrow<ConfigMap>>(maps: &[M], profiles: &[M]) -> 
     let profiles = Profiles::read(profiles.iter().map(|(name, text)| (name.as_str(), text.as_deref())));
     let maps: Vec<ReleaseConfigMap> = maps.iter().map(|map| release_map(map.borrow())).collect();
     Published::read(&maps, profiles)
+}
+
+/// The release that somebody means who names it, or begins to. Whoever asks, and wherever, it is this one.
+pub async fn named(client: &Client, asked: &VersionPrefix) -> Result<KubernetesVersion, Unplanned> {
+    Ok(published(client).await?.chosen(asked)?.distribution.clone())
 }
 
 /// A `ConfigMap` as a part of a release.

@@ -1,5 +1,6 @@
 //! Classic clusters in a World with Windlass: a label is changed, and the objects of the cluster follow it, and nothing else does.
 
+mod abort;
 mod bad;
 mod consent;
 mod fields;
@@ -157,6 +158,20 @@ fn what_is_shown_before_is_what_is_written_and_the_rest_is_its_owners() {
     let digest = seen.planned.envelope.digest();
     let updates = all::<windlass_api::kind::cluster_update::ClusterUpdate>(&after);
     assert!(updates.iter().any(|update| update["spec"]["envelopeDigest"] == digest.as_str()), "{updates:?}");
+}
+
+#[test]
+fn the_beginning_of_a_version_is_asked_for_as_the_release_that_it_means() {
+    let Foreseen::Planned(seen) = preview(&start().world, &to("36")).unwrap() else { panic!() };
+    assert_eq!(seen.input.target.release.distribution.to_string(), "v36.1.0");
+    let refused = |asked: &str, words: &str| match preview(&start().world, &to(asked)).unwrap() {
+        Foreseen::Refused { why } => assert_eq!(why, words),
+        other => panic!("{asked}: {other:?}"),
+    };
+    refused("36.2", "no release that begins with v36.2 is for new clusters: v36.2.0 is preview");
+    refused("38", "no release begins with v38; there are v35.1.0, v35.2.0, v36.1.0, v36.2.0, v37.0.0");
+    let ended = hold(&start().world, &to("36.1"), rehearse_crashes()).unwrap();
+    assert_eq!(ended.rehearsal.verdict, Verdict::Reached { distribution: "v36.1.0".into() }, "{}", ended.rehearsal);
 }
 
 #[test]
