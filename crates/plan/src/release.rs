@@ -8,6 +8,7 @@
 
 mod builtin;
 mod config_maps;
+mod container;
 mod defaults;
 mod error;
 mod field;
@@ -34,6 +35,7 @@ use windlass_api::version::KubernetesVersion;
 use crate::digest;
 
 pub(crate) use config_maps::VERSION_FIELDS;
+pub use container::container_images;
 pub use defaults::{FieldDefault, FieldOwner, KindDefaults};
 pub use error::{Cause, ReleaseError};
 pub use field::{FieldPath, FieldPathError};

@@ -5,7 +5,7 @@ use windlass_api::annotation;
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
 use windlass_api::machine_image::Distribution;
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
-use windlass_plan::release::Release;
+use windlass_plan::release::{Release, container_images};
 use windlass_plan::resolve;
 use windlass_plan::risk::Known;
 use windlass_plan::risk::evidence::{Ahead, Image, ImageState, Package, PackageKind, Versions};
@@ -18,8 +18,6 @@ use crate::rehearsal::Wish;
 const NETWORK: &str = "cni";
 pub(super) const FROM: &str = "the release of the cluster";
 pub(super) const TO: &str = "the release that is asked for";
-/// Where a pod lists what it runs.
-const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
 /// What is known of both releases.
 pub(super) struct Releases {
@@ -125,34 +123,6 @@ fn packages(release: &Release, image: &Disk<'_>, cni: Option<&str>) -> Vec<Packa
 fn kind(object: &Value) -> PackageKind {
     let (api_version, kind) = (text(object, "/apiVersion").to_owned(), text(object, "/kind").to_owned());
     PackageKind { api_version, kind, object: object::full_name(object) }
-}
-
-/// The images that the pods of objects are run from, each once.
-fn container_images(objects: &[Value]) -> Vec<String> {
-    let mut found = Vec::new();
-    for object in objects {
-        collect(object, &mut found);
-    }
-    found.sort();
-    found.dedup();
-    found
-}
-
-fn collect(value: &Value, found: &mut Vec<String>) {
-    match value {
-        Value::Object(fields) => {
-            for (field, value) in fields {
-                if CONTAINERS.contains(&field.as_str()) {
-                    let images = value.as_array().into_iter().flatten().filter_map(|it| it["image"].as_str());
-                    found.extend(images.map(str::to_owned));
-                } else {
-                    collect(value, found);
-                }
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| collect(value, found)),
-        _ => {}
-    }
 }
 
 /// What a machine image says is on its disk; `None` where it says nothing, and has what its own manifests name.

@@ -13,7 +13,7 @@ use windlass_api::kind::release::{ClusterBootstrapTemplate, OSImage, TanzuKubern
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_plan::bootstrap::SYSTEM_NAMESPACE;
-use windlass_plan::release::Release;
+use windlass_plan::release::{Release, container_images};
 
 use super::summaries;
 use crate::changed::Changed;
@@ -67,9 +67,6 @@ enum State {
     Wrong,
     Unknown,
 }
-
-/// The lists that say which containers pods have.
-const CONTAINERS: [&str; 3] = ["containers", "initContainers", "ephemeralContainers"];
 
 impl Verify {
     pub async fn run(self) -> Result<Exit, Failure> {
@@ -163,30 +160,10 @@ fn on_disk(object: &str, image: &VirtualMachineImage, release: &Release) -> Part
         Ok(listed) => listed,
         Err(error) => return Part::of(object, WHAT, Some(format!("{}: {error}", annotation::CONTAINER_IMAGES))),
     };
-    let mut run = BTreeSet::new();
-    for addon in release.addons.values() {
-        addon.objects.iter().for_each(|object| collect(object, &mut run));
-    }
+    let run = container_images(release.addons.values().flat_map(|addon| &addon.objects));
     let missing: Vec<&str> = run.difference(&on_disk).map(String::as_str).collect();
     let wrong = (!missing.is_empty()).then(|| format!("not on the disk: {}", missing.join(", ")));
     Part::of(object, WHAT, wrong)
-}
-
-fn collect(value: &Value, found: &mut BTreeSet<String>) {
-    match value {
-        Value::Object(fields) => {
-            for (field, value) in fields {
-                if CONTAINERS.contains(&field.as_str()) {
-                    let images = value.as_array().into_iter().flatten().filter_map(|it| it["image"].as_str());
-                    found.extend(images.map(str::to_owned));
-                } else {
-                    collect(value, found);
-                }
-            }
-        }
-        Value::Array(values) => values.iter().for_each(|value| collect(value, found)),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
-    }
 }
 
 /// What releases that are objects refer to.
