@@ -12,6 +12,7 @@ mod fidelity;
 mod html;
 mod markdown;
 mod picture;
+pub mod risk;
 mod runs;
 mod spread;
 mod stage;
@@ -35,7 +36,7 @@ pub use estimate::{Estimate, Recorded, at_pace};
 pub use fidelity::{Fidelity, How};
 pub use runs::cores;
 pub use spread::Spread;
-pub use stage::{Replaced, StageForeseen};
+pub use stage::{Replaced, StageForeseen, machines_of};
 pub use tally::{Tally, Violated};
 pub use wait::Wait;
 

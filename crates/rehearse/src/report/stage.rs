@@ -184,6 +184,6 @@ pub(super) fn quota(world: &World, request: &Request) -> Option<(String, u64)> {
 }
 
 /// How many machines there are in the namespace of a cluster, of all its clusters.
-pub(super) fn machines_of(world: &World, cluster: &NamespacedName) -> u64 {
+pub fn machines_of(world: &World, cluster: &NamespacedName) -> u64 {
     settle::all::<Machine>(world, cluster.namespace.as_str()).len() as u64
 }

@@ -1,12 +1,11 @@
 //! A report, for people at a terminal: the verdict, what will happen, the worst things first, and what it is all worth.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use jiff::{SignedDuration, Timestamp};
-use windlass_plan::risk::Severity;
 use windlass_sim::timeline::Held;
 
+use super::risk;
 use super::spread::told;
 use super::{Estimate, How, Origin, Quota, Report, StageForeseen, Tally, Wait};
 use crate::rehearsal::Verdict;
@@ -99,7 +98,7 @@ impl Report {
         vec![
             ("What must never be, and was", self.violation_lines()),
             ("What stands in the way", self.obstacle_lines()),
-            ("Risks", self.risk_lines()),
+            ("Risks", risk::lines(&self.risks)),
             ("What will happen", self.stage_lines()),
             ("What it takes", self.cost_lines()),
             (FAULTS, self.faults.iter().flat_map(crate::matrix::FaultMatrix::lines).collect()),
@@ -176,38 +175,6 @@ impl Report {
             return new.into_iter().filter(|wait| wait.at_the_end && wait.took.is_positive()).collect();
         }
         obstacles
-    }
-
-    /// What is good to know and nothing else is left to the document.
-    fn risk_lines(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for risk in self.risks.iter().filter(|risk| risk.severity < Severity::Unknown) {
-            let sign = if risk.blocks() { '✖' } else { '▲' };
-            lines.push(format!("{sign} {} {}: {}", risk.id, risk.object, risk.message));
-            lines.extend(risk.because.iter().map(|because| format!("    because {because}")));
-            if !risk.way_out.is_empty() {
-                lines.push(format!("    way out: {}", risk.way_out));
-            }
-        }
-        lines.extend(self.undecided_lines());
-        lines
-    }
-
-    /// What could not be decided, by what was not read. Of much of that the ids are enough: a whole cluster is out of reach.
-    fn undecided_lines(&self) -> Vec<String> {
-        let mut gaps: BTreeMap<(&str, &[String]), Vec<&str>> = BTreeMap::new();
-        for risk in self.risks.iter().filter(|risk| risk.severity == Severity::Unknown) {
-            gaps.entry((&risk.object, &risk.because)).or_default().push(risk.id.as_str());
-        }
-        if gaps.len() > TOLD_MAX {
-            let ids: BTreeSet<&str> = gaps.into_values().flatten().collect();
-            let ids: Vec<&str> = ids.into_iter().collect();
-            return vec![format!("? not decided, as something was not read: {}", ids.join(", "))];
-        }
-        let line = |((what, why), ids): ((&str, &[String]), Vec<&str>)| {
-            format!("? {} not decided: {what}: {}", ids.join(", "), why.join("; "))
-        };
-        gaps.into_iter().map(line).collect()
     }
 
     fn stage_lines(&self) -> Vec<String> {

@@ -2,6 +2,8 @@
 
 pub mod deletion;
 pub mod kept;
+pub mod outlook;
+mod text;
 pub mod topology;
 
 use std::path::PathBuf;
@@ -21,6 +23,7 @@ use windlass_plan::step::Stage;
 use windlass_rehearse::evidence::evidence;
 use windlass_rehearse::preview::{self, Foreseen, preview};
 use windlass_rehearse::rehearsal::{Request, Wish};
+use windlass_rehearse::report;
 use windlass_runtime::chance::Seed;
 
 use crate::changed::{Changed, class_cluster_name, cluster_name};
@@ -35,6 +38,7 @@ use crate::way::{self, Way};
 use super::block_on;
 use super::rehearse::restore;
 use deletion::DeletionReport;
+use outlook::{Outlook, Rehearsals};
 use topology::ClassReport;
 
 /// Show what an upgrade or another change would do: packages, control plane and workers, and what would hold it now
@@ -47,6 +51,9 @@ pub struct Plan {
     cluster: ClusterName,
     #[command(flatten)]
     wanted: Wanted,
+    /// How often it is rehearsed, to tell how long it takes; 0 is never [default: 5, and 0 where there are more than 40 machines]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000))]
+    runs: Option<u32>,
     /// End with code 2 if there is something to change
     #[arg(long)]
     detailed_exitcode: bool,
@@ -69,7 +76,8 @@ impl Plan {
         if self.wanted.wish() == Wish::Nothing {
             return Err(wanted::Error::Nothing.into());
         }
-        match foresee(&self.connection, &self.cluster, &self.wanted)? {
+        let rehearsals = self.runs.map_or(Rehearsals::AsUsual, Rehearsals::Times);
+        match foresee(&self.connection, &self.cluster, &self.wanted, rehearsals)? {
             Plans::Change(report) => self.show(*report),
             Plans::Deletion(report) => self.show_deletion(&report),
             Plans::OfClass(report) => self.show_of_class(&report),
@@ -144,7 +152,7 @@ enum Plans {
 
 /// Plans an upgrade. Of a way that takes several updates it is the first that is planned.
 pub fn plan(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) -> Result<PlanReport, Failure> {
-    match foresee(connection, cluster, &Wanted::release_only(to))? {
+    match foresee(connection, cluster, &Wanted::release_only(to), Rehearsals::Times(0))? {
         Plans::Change(report) => Ok(*report),
         // Nobody has asked for that.
         Plans::Deletion(_) | Plans::OfClass(_) => Err(wanted::Error::Nothing.into()),
@@ -167,7 +175,7 @@ pub struct Reviewed {
 
 /// Plans an upgrade that others are to review.
 pub fn review(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) -> Result<Reviewed, Failure> {
-    match foresee(connection, cluster, &Wanted::release_only(to))? {
+    match foresee(connection, cluster, &Wanted::release_only(to), Rehearsals::AsUsual)? {
         Plans::Change(report) => Ok(Reviewed {
             text: report.text(),
             markdown: report.markdown(),
@@ -204,7 +212,12 @@ fn fenced(title: &str, text: &str) -> String {
 }
 
 /// Reads the clusters, then plans without them.
-fn foresee(connection: &Connection, cluster: &ClusterName, wanted: &Wanted) -> Result<Plans, Failure> {
+fn foresee(
+    connection: &Connection,
+    cluster: &ClusterName,
+    wanted: &Wanted,
+    rehearsals: Rehearsals,
+) -> Result<Plans, Failure> {
     let (snapshot, namespace, way) = block_on(async {
         let management = connection.open().await?;
         let found = management.any_cluster(cluster).await?;
@@ -230,11 +243,19 @@ fn foresee(connection: &Connection, cluster: &ClusterName, wanted: &Wanted) -> R
     let wish = first.unwrap_or_else(|| wanted.wish());
     let hold_by = snapshot.hold_by();
     let request = Request { hold_by, ..Request::asking(subject, wish, seed, snapshot.taken_at) };
+    let outlook = |changes: bool| {
+        let risks = || assess(&evidence(&snapshot, &request.cluster, &request.ask));
+        let outlook = changes.then(|| Outlook::of(&world, &request, risks(), rehearsals)).transpose();
+        outlook.map(|outlook| outlook.unwrap_or_else(Outlook::none)).map_err(Error::Rehearse)
+    };
     match preview(&world, &request).map_err(Error::Preview)? {
-        Foreseen::Planned(preview) => Ok(Plans::Change(Box::new(PlanReport::of(*preview, wanted, way)))),
+        Foreseen::Planned(preview) => {
+            let changes = preview.planned.report.stages.iter().any(|stage| !stage.changes.is_empty());
+            Ok(Plans::Change(Box::new(PlanReport::of(*preview, wanted, way, outlook(changes)?))))
+        }
         Foreseen::OfClass(preview) => {
-            let risks = assess(&evidence(&snapshot, &request.cluster, &request.ask));
-            Ok(Plans::OfClass(ClassReport::of(*preview, &request.cluster, wanted, risks)))
+            let changes = Stage::ALL.iter().any(|stage| !preview.changes(*stage).is_empty());
+            Ok(Plans::OfClass(ClassReport::of(*preview, &request.cluster, wanted, outlook(changes)?)))
         }
         Foreseen::Deleted(preview) => Ok(Plans::Deletion(DeletionReport::of(&preview, cluster))),
         Foreseen::Refused { why } => {
@@ -277,6 +298,8 @@ pub struct PlanReport {
     stages: Vec<StageForeseen>,
     exemptions: Vec<String>,
     findings: Vec<Finding>,
+    #[serde(flatten)]
+    outlook: Outlook,
 }
 
 /// A stage of it: what it would change, and what it would wait for.
@@ -303,7 +326,7 @@ struct Update {
 }
 
 impl PlanReport {
-    fn of(preview: Preview, wanted: &Wanted, way: Option<Way>) -> Self {
+    fn of(preview: Preview, wanted: &Wanted, way: Option<Way>, outlook: Outlook) -> Self {
         let Preview { input, planned, findings } = preview;
         let to = &input.target.release.distribution;
         let why = match &wanted.to {
@@ -333,83 +356,13 @@ impl PlanReport {
             stages: report.stages.iter().map(|stage| StageForeseen::of(&report, stage)).collect(),
             exemptions: report.exemptions,
             findings,
+            outlook,
         }
     }
 
     /// Whether there is anything to change.
     fn changes(&self) -> bool {
         self.stages.iter().any(|stage| !stage.changes.is_empty())
-    }
-
-    /// For people, on a terminal or in a message.
-    fn text(&self) -> String {
-        if !self.changes() && self.findings.is_empty() {
-            return format!("{} is at {}: nothing to do.", self.cluster, self.to);
-        }
-        let from = self.update.as_ref().filter(|update| update.from != self.to);
-        let from = from.map(|update| format!("{} -> ", update.from)).unwrap_or_default();
-        let mut lines = vec![format!("Plan {}: {from}{}", self.cluster, self.to), format!("  why: {}", self.why)];
-        lines.extend(self.way.as_ref().map(|way| format!("  way: {way}")));
-        for (stage, number) in self.stages.iter().zip(1..) {
-            lines.extend(stage_lines(number, stage));
-        }
-        if !self.exemptions.is_empty() {
-            lines.push("\nTolerated for a while".to_owned());
-            lines.extend(self.exemptions.iter().map(|exemption| format!("  {exemption}")));
-        }
-        if !self.findings.is_empty() {
-            lines.push("\nFindings".to_owned());
-            lines.extend(self.findings.iter().map(|finding| {
-                let Finding { id, severity, object, message } = finding;
-                format!("  {severity:?} {id} {object}: {message}")
-            }));
-        }
-        lines.push(format!("\nEnvelope {}", self.envelope_digest));
-        lines.push(self.summary());
-        lines.join("\n")
-    }
-
-    /// For people who review it: as a document beside what asks for it.
-    fn markdown(&self) -> String {
-        let from = self.update.as_ref().filter(|update| update.from != self.to);
-        let from = from.map(|update| format!("{} → ", update.from)).unwrap_or_default();
-        let mut lines = vec![format!("# {}: {from}{}\n", self.subject, self.to), format!("{}.", self.why)];
-        lines.extend(self.way.as_ref().map(|way| format!("\nThe whole way: {way}.")));
-        for (stage, number) in self.stages.iter().zip(1..) {
-            lines.push(format!("\n## {number}. {}\n", stage.stage));
-            if stage.changes.is_empty() {
-                lines.push("Nothing to change.".to_owned());
-            }
-            lines.extend(stage.changes.iter().map(|change| format!("- {change}")));
-            lines.extend(stage.waits.iter().map(|wait| format!("- waits: {}", wait.message)));
-        }
-        if !self.exemptions.is_empty() {
-            lines.push("\n## Tolerated for a while\n".to_owned());
-            lines.extend(self.exemptions.iter().map(|exemption| format!("- {exemption}")));
-        }
-        if !self.findings.is_empty() {
-            lines.push("\n## Findings\n".to_owned());
-            lines.extend(self.findings.iter().map(|finding| {
-                let Finding { id, severity, object, message } = finding;
-                format!("- {severity:?} {id} {object}: {message}")
-            }));
-        }
-        lines.push(format!("\nEnvelope `{}`. {}\n", self.envelope_digest, self.summary()));
-        lines.join("\n")
-    }
-
-    /// The whole in one line.
-    fn summary(&self) -> String {
-        let of = |stage: Stage| self.stages.iter().filter(move |report| report.stage == stage);
-        let count = |stage| of(stage).map(|report| report.changes.len()).sum::<usize>();
-        let held = self.stages.iter().filter(|stage| !stage.waits.is_empty() && !stage.changes.is_empty()).count();
-        format!(
-            "Plan: {} of packages, {} of the control plane, {} of the workers; {held} of {} stages would wait first.",
-            changes(count(Stage::Packages)),
-            changes(count(Stage::ControlPlane)),
-            changes(count(Stage::Workers)),
-            self.stages.len(),
-        )
     }
 }
 
@@ -423,27 +376,6 @@ fn why_release(hint: &VersionPrefix, to: &KubernetesVersion, way: Option<&Way>) 
     }
 }
 
-fn changes(count: usize) -> String {
-    match count {
-        1 => "1 change".to_owned(),
-        count => format!("{count} changes"),
-    }
-}
-
-fn stage_lines(number: u32, stage: &StageForeseen) -> Vec<String> {
-    let mut lines = vec![format!("\n{number} {}", stage.stage)];
-    if stage.changes.is_empty() {
-        lines.push("  nothing to change".to_owned());
-    }
-    lines.extend(stage.changes.iter().map(|change| format!("  {change}")));
-    lines.extend(stage.waits.iter().flat_map(|wait| {
-        let since = wait.since.map(|since| format!(" (since {since:.0})")).unwrap_or_default();
-        let why = format!("  waits: {}{since}", wait.message);
-        [Some(why), wait.way_out.as_ref().map(|way_out| format!("    way out: {way_out}"))].into_iter().flatten()
-    }));
-    lines
-}
-
 /// There is no plan.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -453,13 +385,15 @@ pub enum Error {
     NoEnvelope { cluster: ClusterName },
     #[error("cannot plan")]
     Preview(#[source] preview::Error),
+    #[error("cannot rehearse what is planned")]
+    Rehearse(#[source] report::Error),
 }
 
 impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
             Self::Refused { .. } | Self::NoEnvelope { .. } => Kind::User,
-            Self::Preview(_) => Kind::Internal,
+            Self::Preview(_) | Self::Rehearse(_) => Kind::Internal,
         }
     }
 
@@ -472,6 +406,7 @@ impl Explained for Error {
                 format!("windlass status {cluster}, and a value that is accepted")
             }
             Self::NoEnvelope { .. } => "the same without --out".to_owned(),
+            Self::Rehearse(_) => "the same with --runs 0, which only plans".to_owned(),
             Self::Preview(_) => "windlass status, which shows what is known of the cluster".to_owned(),
         })
     }
@@ -479,7 +414,7 @@ impl Explained for Error {
     fn exit(&self) -> Exit {
         match self {
             Self::Refused { .. } => Exit::Refused,
-            Self::NoEnvelope { .. } | Self::Preview(_) => Exit::Failed,
+            Self::NoEnvelope { .. } | Self::Preview(_) | Self::Rehearse(_) => Exit::Failed,
         }
     }
 }

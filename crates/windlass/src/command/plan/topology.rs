@@ -2,11 +2,11 @@
 
 use serde::Serialize;
 use windlass_api::name::NamespacedName;
-use windlass_plan::risk::{Risk, RiskId};
 use windlass_plan::step::Stage;
 use windlass_rehearse::preview::{ClassPreview, PackageChange};
 
-use super::changes;
+use super::outlook::Outlook;
+use super::text::{changes, section};
 use crate::wanted::Wanted;
 
 /// What a change would do to a cluster of a class.
@@ -27,8 +27,8 @@ pub struct ClassReport {
     stages: Vec<StageForeseen>,
     /// The packages that would be others.
     packages: Vec<PackageChange>,
-    /// What comes of packages being first.
-    risks: Vec<Risk>,
+    #[serde(flatten)]
+    outlook: Outlook,
 }
 
 #[derive(Serialize, schemars::JsonSchema)]
@@ -40,7 +40,7 @@ struct StageForeseen {
 }
 
 impl ClassReport {
-    pub fn of(preview: ClassPreview, cluster: &NamespacedName, wanted: &Wanted, risks: Vec<Risk>) -> Self {
+    pub fn of(preview: ClassPreview, cluster: &NamespacedName, wanted: &Wanted, outlook: Outlook) -> Self {
         let waits = |stage: Stage| match stage {
             Stage::Packages => Vec::new(),
             Stage::ControlPlane => preview.waits().into_iter().collect(),
@@ -54,7 +54,7 @@ impl ClassReport {
             subject: cluster.clone(),
             why: format!("it was asked for: {}", wanted.words()),
             stages: Stage::ALL.map(stage).into(),
-            risks: risks.into_iter().filter(|risk| risk.id == RiskId::PkgAhead).collect(),
+            outlook,
             from: preview.from,
             to: preview.to,
             packages: preview.packages,
@@ -75,14 +75,8 @@ impl ClassReport {
         for (stage, number) in self.stages.iter().zip(1..) {
             lines.extend(stage.lines(number));
         }
-        if !self.risks.is_empty() {
-            lines.push("\nRisks".to_owned());
-        }
-        for risk in &self.risks {
-            lines.push(format!("  {risk}"));
-            lines.extend(risk.because.iter().map(|because| format!("    because {because}")));
-            lines.push(format!("    way out: {}", risk.way_out));
-        }
+        lines.extend(section("Risks", &self.outlook.risks()));
+        lines.push(format!("\nTime: {}", self.outlook.time()));
         let count = |stage: Stage| {
             self.stages.iter().filter(|known| known.stage == stage).map(|known| known.changes.len()).sum()
         };

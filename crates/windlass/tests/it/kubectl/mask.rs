@@ -41,6 +41,8 @@ impl Mask {
             // The id of an update, where no name has it.
             (r#"((?:upgrade|update)-id"?: "?)\d{5,20}"#, "${1}<id>"),
             (r"\((\d+[smhd])+ so far\)", "(0s so far)"),
+            // What a few rehearsals of what was just read take.
+            (r"(Time: )P50 \S+, P90 [^,]+,", "${1}P50 <time>, P90 <time>,"),
             (r"(?m)[ \t]+$", ""),
         ];
         let rules = rules.map(|(pattern, with)| (Regex::new(pattern).unwrap(), with)).into_iter().collect();
