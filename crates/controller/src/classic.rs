@@ -17,7 +17,7 @@ use kube::Api;
 use kube::api::ListParams;
 use kube::runtime::watcher;
 use windlass_api::kind::cluster_api::{Cluster, MachineDeployment};
-use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
+use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::kind::control_plane::KubeadmControlPlane;
 use windlass_api::label;
 use windlass_api::name::NamespacedName;
@@ -25,6 +25,7 @@ use windlass_api::version::KubernetesVersion;
 use windlass_plan::check::{Finding, Severity, check};
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::release::Release;
+use windlass_plan::resolve::labelled::course::{Course, NO_CONTROL_PLANE, goes_on};
 use windlass_plan::resolve::labelled::{NAMESPACE, Published, Unlabelled, asked};
 use windlass_plan::target::{Target, TargetError};
 use windlass_runtime::cache::Cache;
@@ -82,7 +83,7 @@ impl Unplanned {
             Self::Parts(_) => "ClusterIncomplete",
             Self::Target(TargetError::Incomplete { .. }) => "ReleaseIncomplete",
             Self::Target(_) => "ClusterMalformed",
-            Self::NotYet => "NoControlPlane",
+            Self::NotYet => NO_CONTROL_PLANE,
             Self::NoLabel => "NoRelease",
         }
     }
@@ -227,17 +228,8 @@ async fn latest(reach: &Reach, cluster: &Cluster) -> Result<Option<ClusterUpdate
     let of_cluster = ListParams::default().labels(&format!("{}={name}", label::CLUSTER_NAME));
     let listed = updates.list(&of_cluster).await;
     let unread = |source| Error::Read { object: format!("the updates of {name}"), source: Box::new(source) };
-    let uid = cluster.metadata.uid.as_deref().unwrap_or_default();
-    let is_its_own =
-        |update: &ClusterUpdate| update.metadata.owner_references.iter().flatten().any(|owner| owner.uid == uid);
-    let listed = listed.map_err(unread)?.items.into_iter().filter(is_its_own);
-    Ok(listed.max_by_key(|update| update.spec.ordinal))
-}
-
-/// Whether an update is still to come to its end.
-pub(crate) fn goes_on(update: &ClusterUpdate) -> bool {
-    let state = update.status.as_ref().and_then(|status| status.state);
-    matches!(state, None | Some(UpdateState::Running | UpdateState::Failed))
+    let listed = listed.map_err(unread)?.items;
+    Ok(Course::latest(cluster, &listed).cloned())
 }
 
 /// The release that a cluster is to have now: while an update goes on, what that was begun for.

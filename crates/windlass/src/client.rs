@@ -332,7 +332,7 @@ impl Explained for Error {
                 format!("windlass status {name} -n {namespace}, windlass why {name} -n {namespace}")
             }
             Self::ByLabel { name, namespace } => {
-                format!("windlass get clusters {name} -n {namespace}, windlass diff {name} -n {namespace}")
+                format!("windlass status {name} -n {namespace}, windlass diff {name} -n {namespace}")
             }
             Self::Unread { .. } | Self::Refused { code: 401 | 403, .. } => "kubectl auth whoami".to_owned(),
             Self::Refused { code: 404 | 409, .. } => "windlass get clusters".to_owned(),

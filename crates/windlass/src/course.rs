@@ -34,6 +34,9 @@ pub struct ClassReport {
     /// What is waited for, in the order in which a person would have to deal with it.
     pub waits: Vec<WaitingFor>,
     pub machines: Vec<MachineReport>,
+    /// It is what it is asked to be.
+    #[serde(skip)]
+    pub reached: bool,
 }
 
 impl ClassReport {
@@ -60,6 +63,7 @@ impl ClassReport {
             release: hook::release(cluster).map(str::to_owned),
             packages_of: course.packages_of().map(str::to_owned),
             waits: course.waits(),
+            reached: course.reached().is_some(),
             machines,
         }
     }

@@ -2,6 +2,7 @@
 
 use windlass_api::annotation;
 use windlass_api::condition::{ConditionStatus, ConditionType};
+use windlass_api::kind::Condition;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_plan::gate::Blocked;
 
@@ -36,7 +37,11 @@ impl Pending {
 
 /// What is said of an update that does not begin, whatever it waits for.
 pub fn message(cluster: &TanzuKubernetesCluster) -> Option<String> {
-    let conditions = &cluster.status.as_ref()?.conditions;
+    among(&cluster.status.as_ref()?.conditions)
+}
+
+/// The same, of the conditions of a cluster of any sort.
+pub fn among(conditions: &[Condition]) -> Option<String> {
     let pending = ConditionType::UpdatePending.among(conditions)?;
     (pending.status == ConditionStatus::True.as_str()).then(|| pending.message.clone())
 }

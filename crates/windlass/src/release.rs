@@ -5,7 +5,8 @@ pub mod object;
 use serde::Serialize;
 use windlass_api::kind::virtual_machine::VirtualMachineImage;
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
-use windlass_controller::classic::parts::published;
+use windlass_controller::classic::Unplanned;
+use windlass_controller::classic::parts::{named, published};
 use windlass_plan::release::{Release, ReleaseError, ReleaseState};
 use windlass_plan::resolve::Refusal;
 
@@ -89,6 +90,12 @@ pub async fn labelled(management: &Management) -> Result<Vec<Summary>, client::E
     Ok(published.releases().map(summary).collect())
 }
 
+/// The release that somebody means for the label of a cluster, as the label names it.
+pub async fn chosen(management: &Management, asked: &VersionPrefix) -> Result<String, Error> {
+    let chosen = named(&management.client, asked).await.map_err(|source| Error::Unplanned(Box::new(source)))?;
+    Ok(chosen.bare().to_string())
+}
+
 /// What comes with a release.
 #[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct Addon {
@@ -124,6 +131,8 @@ pub enum Error {
     None,
     #[error(transparent)]
     Refused(Box<Refusal>),
+    #[error(transparent)]
+    Unplanned(Box<Unplanned>),
     #[error("{}", not_one(asked, found, known))]
     NotOne { asked: VersionPrefix, found: Vec<KubernetesVersion>, known: Vec<KubernetesVersion> },
     #[error(
@@ -151,12 +160,17 @@ impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
             Self::None => Kind::Environment,
+            Self::Unplanned(why) => match **why {
+                Unplanned::Parts(_) => Kind::Environment,
+                Unplanned::Release(_) | Unplanned::Target(_) | Unplanned::NotYet | Unplanned::NoLabel => Kind::User,
+            },
             Self::Refused(_) | Self::NotOne { .. } | Self::NoObject { .. } => Kind::User,
         }
     }
 
     fn hint(&self) -> Option<String> {
         Some(match self {
+            Self::Unplanned(why) => return why.way_out(),
             Self::None => "kubectl get virtualmachineimages".to_owned(),
             Self::Refused(_) | Self::NotOne { .. } => "windlass release list".to_owned(),
             Self::NoObject { .. } => "kubectl get tanzukubernetesreleases".to_owned(),
@@ -165,6 +179,10 @@ impl Explained for Error {
 
     fn exit(&self) -> Exit {
         match self {
+            Self::Unplanned(why) => match **why {
+                Unplanned::Parts(_) => Exit::Failed,
+                Unplanned::Release(_) | Unplanned::Target(_) | Unplanned::NotYet | Unplanned::NoLabel => Exit::Refused,
+            },
             Self::None | Self::NotOne { .. } | Self::NoObject { .. } => Exit::Failed,
             Self::Refused(refusal) => match &**refusal {
                 Refusal::Downgrade { .. }

@@ -4,19 +4,22 @@ mod collect;
 mod progress;
 mod text;
 
+use std::collections::BTreeMap;
+
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt as _;
 use serde::Serialize;
 use windlass_api::kind::cluster_api::Machine;
 use windlass_api::kind::cluster_update::{ClusterUpdate, StageRecord, UpdateState, WaitingFor};
-use windlass_api::kind::tanzu::{AddonStatus, Phase, TanzuKubernetesCluster};
+use windlass_api::kind::tanzu::AddonStatus;
 use windlass_api::kind::{condition, is_true};
 use windlass_api::label;
 use windlass_plan::step::Stage;
 
-use crate::{output, pending};
+use crate::output;
+use crate::standing::Updated;
 
-pub use self::collect::read;
+pub use self::collect::{read, update};
 pub use self::progress::Count;
 
 /// The role of machines of a control plane, as it is shown.
@@ -26,6 +29,15 @@ pub const CONTROL_PLANE: &str = "control-plane";
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
+    /// The object that it is asked for with.
+    #[serde(skip)]
+    pub object: String,
+    /// It is what it is asked to be.
+    #[serde(skip)]
+    pub reached: bool,
+    /// What is waited for, in the order in which a person would have to deal with it.
+    #[serde(skip)]
+    pub waits: Vec<WaitingFor>,
     pub cluster: String,
     pub namespace: String,
     /// The whole in one word.
@@ -104,28 +116,31 @@ pub struct MachineReport {
 
 impl Report {
     /// Out of the objects, at a time by the clock of the server that has them.
-    pub fn of(
-        cluster: &TanzuKubernetesCluster,
-        update: Option<&ClusterUpdate>,
-        machines: &[Machine],
-        now: Timestamp,
-    ) -> Self {
-        let status = cluster.status.clone().unwrap_or_default();
-        let update = update.map(|update| UpdateReport::of(update, &status.addons, machines, now));
+    pub fn of(cluster: &impl Updated, update: Option<&ClusterUpdate>, machines: &[Machine], now: Timestamp) -> Self {
+        let standing = cluster.standing(update);
+        let update = update.map(|update| UpdateReport::of(update, standing.addons.as_ref(), machines, now));
         let mut machines: Vec<MachineReport> = machines.iter().map(MachineReport::of).collect();
         machines.sort_by(|a, b| a.place().cmp(&b.place()));
         Self {
-            cluster: cluster.name_any(),
-            namespace: cluster.namespace().unwrap_or_default(),
-            assessment: status.phase.map_or("unknown", Phase::as_str),
-            release: cluster.spec.distribution.full_version.clone(),
-            running: status.version,
-            waiting_for: status.waiting_for.filter(|text| !text.is_empty()),
-            pending: pending::message(cluster),
+            cluster: standing.cluster,
+            namespace: standing.namespace,
+            assessment: standing.assessment,
+            release: standing.release,
+            running: standing.running,
+            waiting_for: standing.waiting_for,
+            pending: standing.pending,
             update,
             machines,
-            addons: status.addons.into_values().collect(),
+            addons: standing.addons.unwrap_or_default().into_values().collect(),
+            object: standing.object,
+            reached: standing.reached,
+            waits: standing.waits,
         }
+    }
+
+    /// The update, if it has failed.
+    pub fn failed_update(&self) -> Option<&UpdateReport> {
+        self.update.as_ref().filter(|update| update.state == Some(UpdateState::Failed))
     }
 
     /// The update, while it goes on.
@@ -137,7 +152,7 @@ impl Report {
 impl UpdateReport {
     fn of(
         update: &ClusterUpdate,
-        addons: &std::collections::BTreeMap<String, AddonStatus>,
+        addons: Option<&BTreeMap<String, AddonStatus>>,
         machines: &[Machine],
         now: Timestamp,
     ) -> Self {

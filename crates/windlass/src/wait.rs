@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures::{Stream, StreamExt as _};
 use kube::ResourceExt as _;
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
@@ -9,6 +10,7 @@ use windlass_api::name::ClusterName;
 
 use crate::changed::Changed;
 use crate::client::Management;
+use crate::doing::{Doing, Sort, Stand};
 use crate::error::{Exit, Explained, Kind};
 use crate::output;
 use crate::pending::Pending;
@@ -64,11 +66,6 @@ impl Patience {
         self.lines
     }
 
-    /// How long to wait, if that is wanted.
-    pub fn timeout(&self) -> Option<Duration> {
-        self.wait.then_some(self.timeout)
-    }
-
     /// Waits, if that is wanted, until the cluster is what it was asked to be in this generation of it, or a later one.
     pub async fn wait(
         &self,
@@ -92,16 +89,83 @@ impl Patience {
         let mut watch = Watch::new(management, name);
         let mut progress = Progress::new(name.to_string());
         let subject = Subject { name, generation, lines: self.lines };
-        let ended = tokio::select! {
+        let ended = self.within(name, follow(&mut watch, management, &subject, &mut progress)).await;
+        progress.end();
+        ended
+    }
+
+    /// Waits, if that is wanted, until a cluster whose machines Cluster API replaces has a release; whether it was waited for.
+    pub async fn wait_for_release(
+        &self,
+        management: &Management,
+        sort: Sort,
+        name: &ClusterName,
+        to: &str,
+    ) -> Result<bool, Error> {
+        if !self.wait {
+            return Ok(false);
+        }
+        let mut progress = Progress::new(name.to_string());
+        let looks = sort.follow(management, name);
+        let ended = self.within(name, until_it_has(looks, name, to, self.lines, &mut progress)).await;
+        progress.end();
+        ended.map(|()| true)
+    }
+
+    async fn within<T>(&self, name: &ClusterName, waiting: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+        tokio::select! {
             biased;
             _ = tokio::signal::ctrl_c() => Err(Error::Interrupted { cluster: name.clone() }),
             () = tokio::time::sleep(self.timeout) => {
                 Err(Error::TimedOut { cluster: name.clone(), after: self.timeout })
             }
-            ended = follow(&mut watch, management, &subject, &mut progress) => ended,
+            ended = waiting => ended,
+        }
+    }
+}
+
+async fn until_it_has(
+    mut looks: impl Stream<Item = Result<Option<Doing>, String>> + Unpin,
+    name: &ClusterName,
+    to: &str,
+    lines: bool,
+    progress: &mut Progress,
+) -> Result<(), Error> {
+    let failed = |why: String| Error::Failed { cluster: name.clone(), why };
+    let mut last = None;
+    loop {
+        let look = tokio::select! {
+            biased;
+            look = looks.next() => look,
+            () = tokio::time::sleep(HEARTBEAT) => {
+                progress.beat();
+                continue;
+            }
         };
-        progress.end();
-        ended
+        let doing = match look {
+            Some(Ok(Some(doing))) => doing,
+            Some(Ok(None)) => return Err(Error::Gone { cluster: name.clone() }),
+            Some(Err(error)) => {
+                progress.tell(&format!("not watched: {error}"));
+                continue;
+            }
+            None => return Err(Error::Ended { cluster: name.clone() }),
+        };
+        if lines {
+            let line = doing.line().map_err(Error::Output)?;
+            if last.as_ref() != Some(&line) {
+                output::data(&line).map_err(Error::Output)?;
+                last = Some(line);
+            }
+        }
+        if let Some(other) = doing.release().filter(|release| *release != to) {
+            return Err(failed(format!("it is asked to be at {other} by now")));
+        }
+        match doing.stand() {
+            Stand::Reached => return Ok(()),
+            Stand::Failed(why) => return Err(failed(why.to_owned())),
+            Stand::Going => doing.show(progress),
+        }
     }
 }
 

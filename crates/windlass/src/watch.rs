@@ -18,20 +18,20 @@ use windlass_api::{annotation, label};
 
 use crate::client::Management;
 use crate::report::Report;
+use crate::standing::Updated;
 
 /// A watch on a cluster. What is seen of it is kept, so that a change of one part shows the whole.
-pub struct Watch {
-    news: BoxStream<'static, News>,
-    seen: Seen,
+pub struct Watch<K = TanzuKubernetesCluster> {
+    news: BoxStream<'static, News<K>>,
+    seen: Seen<K>,
     /// An error was the last that was missing: what is seen is yet to be told.
     untold: bool,
 }
 
 /// What is known of a cluster now.
-#[derive(Default)]
-pub struct Seen {
+pub struct Seen<K = TanzuKubernetesCluster> {
     /// The cluster itself; nothing once it is gone, and before it was first read.
-    pub cluster: Option<TanzuKubernetesCluster>,
+    pub cluster: Option<K>,
     /// It was read, and is not there.
     pub gone: bool,
     updates: Parts<ClusterUpdate>,
@@ -47,25 +47,26 @@ struct Parts<K> {
     asked: bool,
 }
 
-enum News {
-    Cluster(Result<Option<TanzuKubernetesCluster>, watcher::Error>),
+enum News<K> {
+    Cluster(Result<Option<K>, watcher::Error>),
     Update(Result<watcher::Event<ClusterUpdate>, watcher::Error>),
     Machine(Result<watcher::Event<Machine>, watcher::Error>),
 }
 
-impl Watch {
+impl<K: Updated> Watch<K> {
     /// Begins to watch. What fails is tried again, with longer and longer pauses.
     pub fn new(management: &Management, name: &ClusterName) -> Self {
         let of_cluster = watcher::Config::default().labels(&format!("{}={name}", label::CLUSTER_NAME.name));
-        let cluster = watcher::watch_object(management.api::<TanzuKubernetesCluster>(), name.as_str());
+        let seen = Seen { cluster: None, gone: false, updates: Parts::default(), machines: Parts::default() };
+        let cluster = watcher::watch_object(management.api::<K>(), name.as_str());
         let cluster = cluster.default_backoff().map(News::Cluster).boxed();
         let updates = parts(management.api(), &of_cluster).map(News::Update).boxed();
         let machines = parts(management.api(), &of_cluster).map(News::Machine).boxed();
-        Self { news: select_all([cluster, updates, machines]).boxed(), seen: Seen::default(), untold: false }
+        Self { news: select_all([cluster, updates, machines]).boxed(), seen, untold: false }
     }
 
     /// What is known after the next change; nothing when there will be no more. An error is one of the watch, which goes on.
-    pub async fn next(&mut self) -> Option<Result<&Seen, watcher::Error>> {
+    pub async fn next(&mut self) -> Option<Result<&Seen<K>, watcher::Error>> {
         if std::mem::take(&mut self.untold) {
             return Some(Ok(&self.seen));
         }
@@ -92,7 +93,7 @@ impl Watch {
     }
 }
 
-impl Seen {
+impl<K: Updated> Seen<K> {
     /// Whether everything was asked for once: parts without their cluster say nothing, nor does a cluster without its parts.
     fn is_whole(&self) -> bool {
         self.gone || (self.cluster.is_some() && self.updates.asked && self.machines.asked)
@@ -117,6 +118,13 @@ impl Seen {
         created.chain(changed).max()
     }
 
+    /// The update that runs, or ran last.
+    pub fn update(&self) -> Option<&ClusterUpdate> {
+        self.cluster.as_ref()?.latest(self.updates.known.values())
+    }
+}
+
+impl Seen {
     /// The update that led to what the cluster is still asked to be, if it was given up.
     pub fn given_up(&self) -> Option<&ClusterUpdate> {
         let asked = self.cluster.as_ref()?.spec.distribution.full_version.as_ref()?;
@@ -125,12 +133,6 @@ impl Seen {
             state == Some(UpdateState::Aborted) && update.annotations().contains_key(annotation::ABORT.name)
         };
         self.update().filter(is_given_up).filter(|update| update.spec.to.distribution == *asked)
-    }
-
-    /// The update that runs, or ran last.
-    pub fn update(&self) -> Option<&ClusterUpdate> {
-        let status = self.cluster.as_ref()?.status.as_ref()?;
-        self.updates.known.get(status.update.as_ref()?)
     }
 }
 

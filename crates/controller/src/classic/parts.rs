@@ -11,9 +11,11 @@ use windlass_api::kind::control_plane::KubeadmControlPlane;
 use windlass_api::kind::release::ReleaseConfigMap;
 use windlass_api::kind::wcp::WCPMachineTemplate;
 use windlass_api::label;
+use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_plan::resolve::labelled::{NAMESPACE, Published};
 use windlass_plan::target::{ClassicParts, ClassicPool};
 
+use super::Unplanned;
 use crate::said::said;
 
 /// Why the objects of a cluster are not to be had.
@@ -71,6 +73,11 @@ pub async fn published(client: &Client) -> Result<Published, PartsError> {
     let listed = listed.map_err(read(format!("the releases in {NAMESPACE}")))?;
     let maps: Vec<ReleaseConfigMap> = listed.items.iter().map(release_map).collect();
     Ok(Published::read(&maps))
+}
+
+/// The release that somebody means who names it, or begins to. Whoever asks, and wherever, it is this one.
+pub async fn named(client: &Client, asked: &VersionPrefix) -> Result<KubernetesVersion, Unplanned> {
+    Ok(published(client).await?.chosen(asked)?.distribution.clone())
 }
 
 /// A `ConfigMap` as a part of a release.

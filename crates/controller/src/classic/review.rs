@@ -5,15 +5,16 @@ use kube::Client;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::name::UpdateId;
-use windlass_api::version::KubernetesVersion;
+use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_plan::diff::{self, Diff, Ownership};
 use windlass_plan::render::{FIELD_MANAGER, Scope, classic};
+use windlass_plan::resolve::labelled::course::goes_on;
 use windlass_plan::resolve::labelled::may_go;
 use windlass_plan::target::Target;
 
 use super::observe::said_by;
 use super::parts::{parts, published};
-use super::{Unplanned, goes_on, wanted};
+use super::{Unplanned, wanted};
 
 /// What would be written, object by object.
 pub struct Reviewed {
@@ -28,12 +29,12 @@ pub async fn review(
     client: &Client,
     cluster: &Cluster,
     latest: Option<&ClusterUpdate>,
-    to: Option<&KubernetesVersion>,
+    to: Option<&VersionPrefix>,
 ) -> Result<Reviewed, Unplanned> {
     let published = published(client).await?;
     let parts = parts(client, cluster).await?.ok_or(Unplanned::NotYet)?;
     let release = match to {
-        Some(to) => published.find(to)?.clone(),
+        Some(to) => published.chosen(to)?.clone(),
         None => wanted(cluster, latest, &published)?,
     };
     let before = super::observe::deployed(cluster);

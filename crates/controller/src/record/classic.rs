@@ -15,25 +15,24 @@ use windlass_api::kind::cluster_update::{
 use windlass_api::{annotation, label};
 use windlass_plan::change::classify;
 use windlass_plan::check::Severity;
+use windlass_plan::gate::Blocked;
 use windlass_plan::planner::{Planned, PlanningInput, Record};
 use windlass_plan::report::Assessment;
 use windlass_plan::resolve::labelled::asked;
+use windlass_plan::resolve::labelled::course::{DRIFTED, Said, WAITING, goes_on};
+pub(crate) use windlass_plan::resolve::labelled::course::{UPDATE_FAILED, UPDATING};
 use windlass_runtime::events::{Kind, Notice};
 use windlass_runtime::trimmed::Trimmed;
 
 use super::condition::{dated, moment, of};
 use super::{RecordError, Recorded, notice, update};
-use crate::classic::{Context, Unplanned, goes_on};
+use crate::classic::{Context, Unplanned};
 use crate::execute::FIELD_MANAGER;
 use crate::said::{is_already_exists, is_conflict, is_not_found, is_other_object, with_causes};
 
 /// Whose these fields of the Cluster are. Apart from those of the other controllers: who applies a part of an object gives up what
 /// they leave out of it.
 const MANAGER: &str = "windlass-classic";
-
-/// The reasons of a cluster with an update that is under way.
-pub(crate) const UPDATING: &str = "Updating";
-pub(crate) const UPDATE_FAILED: &str = "UpdateFailed";
 
 /// What stands in the condition of a cluster.
 struct Told {
@@ -57,9 +56,8 @@ pub(crate) fn reviewed_otherwise(cluster: &Cluster, input: &PlanningInput, plann
     // What is drift afterwards was never reviewed.
     let is_about_this = release == to && input.inventory.deployed.as_ref() != Some(&input.target.release.distribution);
     let found = planned.envelope.digest();
-    (is_about_this && digest != found).then(|| {
-        format!("what was reviewed for {to} has the envelope {digest}, and what would be done has {found}: review it again with windlass plan --to {to} --out FILE, and windlass upgrade --plan FILE")
-    })
+    (is_about_this && digest != found)
+        .then(|| format!("what was reviewed for {to} has the envelope {digest}, and what would be done has {found}"))
 }
 
 /// Makes the record of an update that begins. Before, the Cluster says that it begins, only if it is still what was looked at: whoever
@@ -141,7 +139,7 @@ pub(crate) async fn outcome(
         }
     }
     let told = told(cluster, latest, recorded);
-    if told.reason == "Drifted" && !has(cluster, &told) {
+    if told.reason == DRIFTED && !has(cluster, &told) {
         let notice = Notice {
             kind: Kind::Warning,
             reason: "Drifted".to_owned(),
@@ -157,7 +155,10 @@ pub(crate) async fn outcome(
 
 /// Writes down that an update does not begin.
 pub(crate) async fn held(ctx: &Context, cluster: &Cluster, why: &str) -> Result<(), RecordError> {
-    let told = Told::not("ReviewedOtherwise", why.to_owned());
+    let release = asked(cluster).ok().flatten().map(|release| release.bare().to_string()).unwrap_or_default();
+    let way_out =
+        format!("review it again with windlass plan --to {release} --out FILE, and windlass upgrade --plan FILE");
+    let told = Told::not("ReviewedOtherwise", Said { what: why, way_out: Some(&way_out) }.to_string());
     write_cluster(ctx, cluster, &told, ctx.reach.access.clock.now()).await
 }
 
@@ -189,8 +190,8 @@ pub(crate) async fn unplanned(
             write_update(ctx, latest, &status).await?;
         }
     }
-    let way_out = why.way_out().map(|way_out| format!("; {way_out}")).unwrap_or_default();
-    write_cluster(ctx, cluster, &Told::not(why.reason(), format!("{message}{way_out}")), now).await
+    let said = Said { what: &message, way_out: why.way_out().as_deref() }.to_string();
+    write_cluster(ctx, cluster, &Told::not(why.reason(), said), now).await
 }
 
 /// What is to be said of a cluster: that it is as its release says, or the first of what keeps it from that.
@@ -209,21 +210,23 @@ fn told(cluster: &Cluster, latest: Option<&ClusterUpdate>, recorded: &Recorded<'
     let more = if more == 0 { String::new() } else { format!(", and {more} more") };
     let is_deployed = input.inventory.deployed.as_ref() == Some(&input.target.release.distribution);
     let blocked = planned.report.stages.iter().find_map(|stage| stage.blocked.first());
-    let waits = blocked.map(|blocked| format!("; {blocked}: {}", blocked.way_out())).unwrap_or_default();
+    let waits = blocked.map(|blocked| format!("; {blocked}")).unwrap_or_default();
+    let way_out = blocked.map(Blocked::way_out);
+    let said = |what: String| Said { what: &what, way_out: way_out.as_deref() }.to_string();
     let is_asked = asked(cluster).is_ok_and(|asked| asked.as_ref() == Some(&input.target.release.distribution));
-    let later = if is_asked { "" } else { "; another release comes after it" };
+    let later = if is_asked { "" } else { ", and to another release after it" };
     match planned.report.assessment {
-        _ if !lines.is_empty() && is_deployed => Told::not("Drifted", format!("{first}{more}{waits}")),
+        _ if !lines.is_empty() && is_deployed => Told::not(DRIFTED, said(format!("{first}{more}{waits}"))),
         Assessment::UpdateFailed => {
             let name = latest.and_then(|latest| latest.metadata.name.clone()).unwrap_or_default();
-            Told::not(UPDATE_FAILED, format!("ClusterUpdate/{name} has failed{waits}"))
+            Told::not(UPDATE_FAILED, said(format!("ClusterUpdate/{name} has failed{waits}")))
         }
         Assessment::Running if lines.is_empty() && blocked.is_none() => {
-            Told { status: ConditionStatus::True, reason: "Applied".to_owned(), message: format!("{release}{later}") }
+            Told { status: ConditionStatus::True, reason: "Applied".to_owned(), message: release }
         }
         Assessment::Creating | Assessment::Running | Assessment::Updating => {
-            let reason = if latest.is_some_and(goes_on) { UPDATING } else { "Waiting" };
-            Told::not(reason, format!("to {release}{waits}{later}"))
+            let reason = if latest.is_some_and(goes_on) { UPDATING } else { WAITING };
+            Told::not(reason, said(format!("to {release}{later}{waits}")))
         }
     }
 }

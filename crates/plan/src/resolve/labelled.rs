@@ -1,14 +1,16 @@
 //! Releases that a label names: sets of `ConfigMap`s, and what becomes of a classic cluster whose label is changed.
 
+pub mod course;
+
 use std::collections::BTreeMap;
 use std::fmt;
 
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::release::ReleaseConfigMap;
 use windlass_api::label;
-use windlass_api::version::KubernetesVersion;
+use windlass_api::version::{KubernetesVersion, VersionPrefix};
 
-use super::hint::{change, offered};
+use super::hint::{change, newest, offered};
 use super::{Refusal, listed};
 use crate::release::{Release, ReleaseError};
 
@@ -135,6 +137,18 @@ impl Published {
                 Err(Unlabelled::NoRelease { version: version.clone(), known })
             }
         }
+    }
+}
+
+impl Published {
+    /// The release that somebody means who names it, or begins to: the newest that begins so and is for use.
+    pub fn chosen(&self, asked: &VersionPrefix) -> Result<&Release, Unlabelled> {
+        // In full it is meant, whatever its state.
+        if let Ok(version) = asked.as_str().parse() {
+            return self.find(&version);
+        }
+        let releases: Vec<&Release> = self.releases().collect();
+        Ok(newest(asked, &releases).copied()?)
     }
 }
 

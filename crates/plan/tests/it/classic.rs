@@ -263,6 +263,29 @@ fn a_cluster_goes_to_releases_that_are_for_use_and_never_back() {
 }
 
 #[test]
+fn the_beginning_of_a_version_leads_to_the_newest_release_that_is_for_use() {
+    let check = |asked: &str, answer: Result<&str, &str>| {
+        let published = published();
+        let found = published.chosen(&asked.parse().unwrap());
+        match (found, answer) {
+            (Ok(release), Ok(version)) => assert_eq!(release.distribution.bare().to_string(), version, "{asked}"),
+            (Err(why), Err(words)) => assert_eq!(why.to_string(), words, "{asked}"),
+            (found, _) => panic!("{asked}: {found:?}"),
+        }
+    };
+    check("36", Ok("36.1.0"));
+    check("v36.1", Ok("36.1.0"));
+    check("35", Ok("35.2.0"));
+    // In full it is meant, whatever its state.
+    check("36.2.0", Ok("36.2.0"));
+    check("37.0.0", Ok("37.0.0"));
+    check("36.2", Err("no release that begins with v36.2 is for new clusters: v36.2.0 is preview"));
+    check("35.1", Err("no release that begins with v35.1 is for new clusters: v35.1.0 is deprecated"));
+    check("3", Err("no release begins with v3; there are v35.1.0, v35.2.0, v36.1.0, v36.2.0, v37.0.0"));
+    check("36.7.0", Err("there is no release 36.7.0; there are 35.1.0, 35.2.0, 36.1.0, 36.2.0, 37.0.0"));
+}
+
+#[test]
 fn a_malformed_release_spoils_no_other() {
     let mut maps = maps();
     let broken = maps.iter_mut().find(|map| map.metadata.name.as_deref() == Some("machinedeployment-36-1-0")).unwrap();

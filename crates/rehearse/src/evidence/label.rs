@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 use windlass_api::kind::release::ReleaseConfigMap;
-use windlass_api::version::KubernetesVersion;
+use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_api::{annotation, label};
 use windlass_plan::release::Release;
 use windlass_plan::resolve::labelled::{NAMESPACE, Published};
@@ -29,18 +29,18 @@ pub(super) fn read(management: &Lists<'_>, own: &Value, wish: &Wish) -> Releases
     let published = Published::read(&maps);
     let annotated = own["metadata"]["annotations"][annotation::LAST_DEPLOYED_VERSION.name].as_str();
     let has = annotated.or_else(|| object::label(own, label::RELEASE_VERSION.name)).unwrap_or_default();
-    let find = |text: &str, what: &str| {
-        let version = text.parse::<KubernetesVersion>().map_err(|error| error.to_string());
-        let found = version.and_then(|version| published.find(&version).map_err(|why| why.to_string()));
-        match found {
-            Ok(release) => Known::Read(versions(release)),
-            Err(why) => Known::unread(what, &why),
-        }
-    };
-    let from = find(has, FROM);
-    let to = wish.to().map_or_else(|| from.clone(), |to| find(to, TO));
+    let version = has.parse::<KubernetesVersion>().map_err(|error| error.to_string());
+    let found = version.and_then(|version| published.find(&version).map_err(|why| why.to_string()));
+    let from = found.map_or_else(|why| Known::unread(FROM, &why), |release| Known::Read(versions(release)));
+    let to = wish.to().map_or_else(|| from.clone(), |to| chosen(&published, to));
     let none = || Known::Read(Vec::new());
     Releases { from, to, packages: none(), not_offered: Known::Read(Vec::new()), ahead: Known::Read(Vec::new()) }
+}
+
+fn chosen(published: &Published, asked: &str) -> Known<Versions> {
+    let asked = asked.parse::<VersionPrefix>().map_err(|error| error.to_string());
+    let found = asked.and_then(|asked| published.chosen(&asked).map_err(|why| why.to_string()));
+    found.map_or_else(|why| Known::unread(TO, &why), |release| Known::Read(versions(release)))
 }
 
 fn versions(release: &Release) -> Versions {

@@ -1,5 +1,6 @@
 //! What is asked of a World, as a person would ask it.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use kube::Api;
@@ -12,7 +13,9 @@ use windlass_api::kind::extension::ExtensionConfig;
 use windlass_api::kind::is_true;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::NamespacedName;
+use windlass_api::version::{KubernetesVersion, VersionPrefix};
 use windlass_api::{annotation, label};
+use windlass_controller::classic::parts;
 use windlass_plan::resolve::hold::HoldBy;
 use windlass_sim::world::World;
 
@@ -59,7 +62,11 @@ pub(crate) async fn ask(world: &World, cluster: &NamespacedName, drive: Drive, a
     let strictly = PatchParams { field_validation: Some(ValidationDirective::Strict), ..PatchParams::default() };
     let asked = match ask {
         Ask::Change(Wish::Release { to, on_the_way_to }) => {
-            let mut patch = release(drive, to);
+            let named = match in_full(world, drive, to).await {
+                Ok(named) => named,
+                Err(why) => return Ok(Answer::Refused { why }),
+            };
+            let mut patch = release(drive, &named);
             if drive == Drive::Machines {
                 patch["metadata"]["annotations"][annotation::ON_THE_WAY_TO.name] = json!(on_the_way_to);
             }
@@ -88,6 +95,16 @@ pub(crate) async fn ask(world: &World, cluster: &NamespacedName, drive: Drive, a
         }
         Err(source) => Err(Error::Ask { cluster: cluster.clone(), source: Box::new(source) }),
     }
+}
+
+/// The release that is meant by the beginning of one. A label has to name it in full; all else is for admission to say.
+async fn in_full<'a>(world: &World, drive: Drive, to: &'a str) -> Result<Cow<'a, str>, String> {
+    let asked: Option<VersionPrefix> = to.parse().ok().filter(|_| drive == Drive::Label);
+    let Some(asked) = asked.filter(|asked| asked.as_str().parse::<KubernetesVersion>().is_err()) else {
+        return Ok(to.into());
+    };
+    let named = parts::named(&world.client(), &asked).await;
+    named.map(|named| named.bare().to_string().into()).map_err(|why| why.to_string())
 }
 
 /// Several objects, one after the other, as `kubectl apply` brings a file.

@@ -156,6 +156,20 @@ fn what_is_shown_before_is_what_is_written_and_the_rest_is_its_owners() {
 }
 
 #[test]
+fn the_beginning_of_a_version_is_asked_for_as_the_release_that_it_means() {
+    let Foreseen::Planned(seen) = preview(&start().world, &to("36")).unwrap() else { panic!() };
+    assert_eq!(seen.input.target.release.distribution.to_string(), "v36.1.0");
+    let refused = |asked: &str, words: &str| match preview(&start().world, &to(asked)).unwrap() {
+        Foreseen::Refused { why } => assert_eq!(why, words),
+        other => panic!("{asked}: {other:?}"),
+    };
+    refused("36.2", "no release that begins with v36.2 is for new clusters: v36.2.0 is preview");
+    refused("38", "no release begins with v38; there are v35.1.0, v35.2.0, v36.1.0, v36.2.0, v37.0.0");
+    let ended = hold(&start().world, &to("36.1"), rehearse_crashes()).unwrap();
+    assert_eq!(ended.rehearsal.verdict, Verdict::Reached { distribution: "v36.1.0".into() }, "{}", ended.rehearsal);
+}
+
+#[test]
 fn a_release_that_replaces_nothing_is_there_at_once() {
     let upgraded = hold(&start().world, &to("36.1.0"), rehearse_crashes()).unwrap();
     let request = Request::new(shop(), "36.2.0", SEED, "2026-01-03T00:00:00Z".parse().unwrap());

@@ -4,10 +4,11 @@ pub mod tree;
 
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::Secret;
-use kube::ResourceExt as _;
 use kube::api::{Api, ListParams};
+use kube::{Resource as _, ResourceExt as _};
 use windlass_api::kind::cluster_api::{Cluster, MachineDeployment};
-use windlass_api::kind::condition;
+use windlass_api::kind::control_plane::KubeadmControlPlane;
+use windlass_api::kind::{Condition, condition};
 use windlass_api::label;
 use windlass_api::name::{ClusterName, ClusterSecret};
 use windlass_plan::render::job;
@@ -15,9 +16,10 @@ use windlass_plan::render::job;
 use self::tree::Branch;
 use crate::changed::Changed;
 use crate::client::{Connection, Error, Management};
+use crate::doing::{Doing, Sort};
 use crate::error::{Exit, Failure};
 use crate::output;
-use crate::report::{self, CONTROL_PLANE, MachineReport, Report, UpdateReport};
+use crate::report::{CONTROL_PLANE, MachineReport, Report, UpdateReport};
 
 /// Show a cluster and all that it consists of, as a tree
 ///
@@ -38,12 +40,19 @@ impl Describe {
     /// Reads it, and shows it.
     pub async fn run(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
-        let cluster = management.cluster(&self.cluster).await?;
-        let report = report::read(&management, &cluster).await?;
+        let sort = Sort::of(&management, &self.cluster).await?;
+        let gone = || Error::NoCluster { name: self.cluster.clone(), namespace: management.namespace.clone() };
+        let report = match sort.read(&management, &self.cluster).await?.ok_or_else(gone)? {
+            Doing::Recorded(report) => report,
+            Doing::OfClass(_) => {
+                let (name, namespace) = (self.cluster.clone(), management.namespace.clone());
+                return Err(Error::OfClass { name, namespace }.into());
+            }
+        };
         let parts = Parts::read(&management, &self.cluster, &report).await?;
-        let tree = tree(&report, &parts);
+        let tree = tree(sort, &report, &parts);
         match self.output {
-            Some(format) => format.tell_cluster(&self.cluster, "ClusterDescription", tree)?,
+            Some(format) => format.tell(&sort.written(&self.cluster), "ClusterDescription", tree)?,
             None => output::data(&tree.text())?,
         }
         Ok(Exit::Done)
@@ -53,6 +62,8 @@ impl Describe {
 /// What a report does not have.
 struct Parts {
     cluster: Option<Cluster>,
+    /// Who rolls the machines of the control plane, where Windlass does not.
+    control_plane: Option<KubeadmControlPlane>,
     deployments: Vec<MachineDeployment>,
     /// The Secrets that are there, by name.
     secrets: Vec<(String, bool)>,
@@ -63,6 +74,14 @@ impl Parts {
     async fn read(management: &Management, name: &ClusterName, report: &Report) -> Result<Self, Error> {
         let of_cluster = ListParams::default().labels(&format!("{}={name}", label::CLUSTER_NAME.name));
         let cluster = management.api::<Cluster>().get_opt(name.as_str()).await;
+        let cluster = cluster.map_err(Error::while_trying("read the Cluster"))?;
+        let control_plane = match cluster.as_ref().and_then(|cluster| cluster.spec.control_plane_ref.as_ref()) {
+            Some(reference) if reference.kind == KubeadmControlPlane::kind(&()) => {
+                let found = management.api::<KubeadmControlPlane>().get_opt(&reference.name).await;
+                found.map_err(Error::while_trying(&format!("read the KubeadmControlPlane {}", reference.name)))?
+            }
+            Some(_) | None => None,
+        };
         let deployments = management.api::<MachineDeployment>().list(&of_cluster).await;
         // Metadata is all that is asked for: what is in a Secret stays where it is.
         let secrets = management.api::<Secret>().list_metadata(&ListParams::default()).await;
@@ -79,7 +98,8 @@ impl Parts {
             None => None,
         };
         Ok(Self {
-            cluster: cluster.map_err(Error::while_trying("read the Cluster"))?,
+            cluster,
+            control_plane,
             deployments: deployments.map_err(Error::while_trying("list the pools"))?.items,
             secrets: known.map(|name| (is_there(&name), name)).map(|(there, name)| (name, there)).collect(),
             job,
@@ -87,20 +107,24 @@ impl Parts {
     }
 }
 
-fn tree(report: &Report, parts: &Parts) -> Branch {
+fn tree(sort: Sort, report: &Report, parts: &Parts) -> Branch {
     let state = format!("{}  {}", report.assessment.to_uppercase(), report.releases());
-    let mut root = Branch::new(format!("TanzuKubernetesCluster/{}", report.cluster), state);
+    let mut root = Branch::new(report.object.as_str(), state);
     root.parts.extend(report.waiting_for.iter().map(|why| Branch::new("waiting for", why.as_str())));
-    let available = parts.cluster.as_ref().and_then(|cluster| cluster.status.as_ref());
-    let available = available.and_then(|status| condition(&status.conditions, "Available"));
-    let state = match (&parts.cluster, available) {
-        (None, _) => "✖ missing".to_owned(),
-        (Some(_), Some(available)) if available.status == "True" => "✔ available".to_owned(),
-        (Some(_), Some(available)) => format!("… not available: {}", first_line(&available.message)),
-        (Some(_), None) => "… nothing is said of it yet".to_owned(),
-    };
-    root.parts.push(Branch::new(format!("Cluster/{}", report.cluster), state));
-    root.parts.push(machines("control plane", CONTROL_PLANE, None, report));
+    let status = parts.cluster.as_ref().map(|cluster| cluster.status.clone().unwrap_or_default().conditions);
+    let own = availability(status.as_deref());
+    // Where it is the object that people ask with, it is the root.
+    root.parts.push(match sort {
+        Sort::ByLabel => Branch::new("Cluster API says", own),
+        Sort::Machines | Sort::OfClass => Branch::new(format!("Cluster/{}", report.cluster), own),
+    });
+    root.parts.push(match &parts.control_plane {
+        None => machines("control plane", CONTROL_PLANE, None, report),
+        Some(found) => {
+            let title = format!("KubeadmControlPlane/{}", found.name_any());
+            machines(&title, CONTROL_PLANE, Some(found.spec.replicas.unwrap_or(1)), report)
+        }
+    });
     for deployment in &parts.deployments {
         let name = deployment.name_any();
         let title = format!("MachineDeployment/{name}");
@@ -111,7 +135,8 @@ fn tree(report: &Report, parts: &Parts) -> Branch {
         let error = addon.last_error_message.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
         Branch::new(addon.name.as_str(), format!("{status} {}{error}", output::cell(addon.version.as_ref())))
     });
-    root.parts.push(Branch::new("add-ons", "").with(addons));
+    let addons = Branch::new("add-ons", "").with(addons);
+    root.parts.extend((sort != Sort::ByLabel).then_some(addons));
     let secrets = parts
         .secrets
         .iter()
@@ -119,6 +144,16 @@ fn tree(report: &Report, parts: &Parts) -> Branch {
     root.parts.push(Branch::new("certificates and keys", "").with(secrets));
     root.parts.extend(report.update.as_ref().map(|update| of_update(update, parts.job.as_ref())));
     root
+}
+
+/// Whether Cluster API calls something available, by its conditions; nothing where it is not there.
+fn availability(conditions: Option<&[Condition]>) -> String {
+    match conditions.map(|conditions| condition(conditions, "Available")) {
+        None => "✖ missing".to_owned(),
+        Some(Some(available)) if available.status == "True" => "✔ available".to_owned(),
+        Some(Some(available)) => format!("… not available: {}", first_line(&available.message)),
+        Some(None) => "… nothing is said of it yet".to_owned(),
+    }
 }
 
 /// The machines of a role.

@@ -6,7 +6,7 @@ use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::label;
 use windlass_api::name::ClusterName;
-use windlass_api::version::KubernetesVersion;
+use windlass_api::version::VersionPrefix;
 use windlass_controller::classic::Unplanned;
 use windlass_controller::classic::review::{Reviewed, review};
 use windlass_plan::diff::ObjectDiff;
@@ -24,9 +24,9 @@ use crate::output::{self, Document, Format};
 pub struct Diff {
     /// The cluster
     cluster: ClusterName,
-    /// The release, as its label names it: 36.1.0
+    /// The release, or the beginning of its version
     #[arg(long, value_name = "RELEASE")]
-    to: Option<KubernetesVersion>,
+    to: Option<VersionPrefix>,
     /// Write it as a document instead, for scripts
     #[arg(short, long, value_name = "FORMAT")]
     output: Option<Format>,

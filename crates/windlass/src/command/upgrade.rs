@@ -1,8 +1,9 @@
 //! `windlass upgrade`: the one write by which an upgrade begins, or one after the other where it takes several.
 
-pub mod class;
+mod class;
 pub mod commit;
-pub mod label;
+mod label;
+pub mod rolled;
 
 use std::io;
 use std::path::PathBuf;
@@ -133,6 +134,21 @@ enum Outcome {
     Succeeded,
 }
 
+impl Outcome {
+    /// What people are told. `at` is where the first of several updates ends.
+    fn said(self, cluster: &ClusterName, from: &str, at: &str, to: &str) -> String {
+        match self {
+            Self::NothingToDo => format!("cluster {cluster} is asked to be at {to} already"),
+            Self::Reached => format!("cluster {cluster} is at {to}, as was asked before"),
+            Self::DryRun => format!("cluster {cluster} upgraded (dry run): {from} to {to}"),
+            Self::Begun => format!("cluster {cluster} is being upgraded: {from} to {to}"),
+            Self::Waiting => format!("cluster {cluster} waits for somebody to approve it: {from} to {to}"),
+            Self::FirstHop => format!("cluster {cluster} is upgraded: {from} to {at}, on its way to {to}"),
+            Self::Succeeded => format!("cluster {cluster} is upgraded: {from} to {to}"),
+        }
+    }
+}
+
 impl Upgrade {
     fn run(mut self) -> Result<Exit, Failure> {
         self.patience = self.patience.in_lines_of(self.output);
@@ -208,7 +224,7 @@ impl Upgrade {
             return self.tell(&way, Outcome::DryRun);
         }
         if !self.yes {
-            self.ask(&way)?;
+            self.ask_way(&way)?;
         }
         let begun = self.patch(management, &wish, false).await?;
         tell_warnings(management);
@@ -225,7 +241,7 @@ impl Upgrade {
             return self.tell(way, Outcome::DryRun);
         }
         if !self.yes {
-            self.ask(way)?;
+            self.ask_way(way)?;
         }
         // What was begun before is brought to its end first.
         if way::waits(cluster, &way.from).is_some() {
@@ -285,11 +301,15 @@ impl Upgrade {
         patched.map_err(client::Error::while_trying(&format!("upgrade {} to {}", self.cluster, wish.version)))
     }
 
-    /// Nobody is there to answer where standard input is no terminal: then it is a refusal, never a wait.
-    fn ask(&self, way: &Way) -> Result<(), Error> {
+    fn ask_way(&self, way: &Way) -> Result<(), Error> {
         let Way { from, to, hops } = way;
-        let refused = |asked| Error::NotConfirmed { cluster: self.cluster.clone(), to: to.clone(), asked };
         let steps = if hops.len() > 1 { format!(", by {} updates", hops.len()) } else { String::new() };
+        self.ask(&from.to_string(), &to.to_string(), &steps)
+    }
+
+    /// Nobody is there to answer where standard input is no terminal: then it is a refusal, never a wait.
+    fn ask(&self, from: &str, to: &str, steps: &str) -> Result<(), Error> {
+        let refused = |asked| Error::NotConfirmed { cluster: self.cluster.clone(), to: to.to_owned(), asked };
         let question = format!("Upgrade {} from {from} to {to}{steps}?", self.cluster);
         match ask(&question).map_err(Error::Terminal)? {
             Answer::Yes => Ok(()),
@@ -309,18 +329,10 @@ impl Upgrade {
                     format.tell_cluster(cluster, "UpgradeReport", report)?;
                 }
             }
-            None => output::data(&match outcome {
-                Outcome::NothingToDo => format!("cluster {cluster} is asked to be at {to} already"),
-                Outcome::Reached => format!("cluster {cluster} is at {to}, as was asked before"),
-                Outcome::DryRun => format!("cluster {cluster} upgraded (dry run): {from} to {to}"),
-                Outcome::Begun => format!("cluster {cluster} is being upgraded: {from} to {to}"),
-                Outcome::Waiting => format!("cluster {cluster} waits for somebody to approve it: {from} to {to}"),
-                Outcome::FirstHop => {
-                    let at = hops.first().map_or(from, |hop| &hop.to);
-                    format!("cluster {cluster} is upgraded: {from} to {at}, on its way to {to}")
-                }
-                Outcome::Succeeded => format!("cluster {cluster} is upgraded: {from} to {to}"),
-            })?,
+            None => {
+                let at = hops.first().map_or(from, |hop| &hop.to);
+                output::data(&outcome.said(cluster, &from.to_string(), &at.to_string(), &to.to_string()))?;
+            }
         }
         if let Outcome::FirstHop = outcome {
             output::note(&format!("Next: windlass plan {cluster} --to {to}"));
@@ -344,7 +356,7 @@ fn tell_warnings(management: &Management) {
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error("{cluster} is not upgraded: {}", if *asked { "the answer was no" } else { "nobody is there to ask, and --yes was not given" })]
-    NotConfirmed { cluster: ClusterName, to: KubernetesVersion, asked: bool },
+    NotConfirmed { cluster: ClusterName, to: String, asked: bool },
     #[error(
         "{cluster} is not upgraded: what would be done has the envelope {found}, which is not the one that was reviewed"
     )]

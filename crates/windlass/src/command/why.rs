@@ -2,16 +2,16 @@
 
 use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
-use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState, WaitingFor};
-use windlass_api::kind::tanzu::{Phase, TanzuKubernetesCluster};
+use windlass_api::kind::cluster_update::{UpdateState, WaitingFor};
 use windlass_api::name::ClusterName;
 
-use crate::changed::{Changed, class_cluster_name};
-use crate::client::{self, Connection, Management};
+use crate::changed::Changed;
+use crate::client::{self, Connection};
 use crate::course::ClassReport;
+use crate::doing::{Doing, Sort};
 use crate::error::{Exit, Failure};
 use crate::output;
-use crate::pending;
+use crate::report::UpdateReport;
 use crate::update::ways_out;
 
 /// Say what a cluster waits for: the chain of reasons down to the cause, and what a person can do about it
@@ -35,41 +35,15 @@ impl Why {
     /// Reads what is on record, and tells it.
     pub async fn run(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
-        let cluster = match management.cluster(&self.cluster).await {
-            Err(client::Error::OfClass { .. }) => return self.run_of_class(&management).await,
-            found => found?,
-        };
-        let update = update_of(&management, &cluster).await?;
-        let report = WhyReport::of(&self.cluster, &cluster, update.as_ref());
-        match self.output {
-            Some(format) => format.tell_cluster(&self.cluster, "WhyReport", report)?,
-            None => output::data(&report.text(management.now()))?,
-        }
-        Ok(Exit::Done)
-    }
-}
-
-impl Why {
-    async fn run_of_class(&self, management: &Management) -> Result<Exit, Failure> {
+        let sort = Sort::of(&management, &self.cluster).await?;
         let gone = || client::Error::NoCluster { name: self.cluster.clone(), namespace: management.namespace.clone() };
-        let ClassReport { cluster, assessment, waits, .. } =
-            ClassReport::read(management, &self.cluster).await?.ok_or_else(gone)?;
-        let report = WhyReport { cluster, assessment, update: None, failure: None, waits, pending: None };
+        let report = WhyReport::of(sort.read(&management, &self.cluster).await?.ok_or_else(gone)?);
         match self.output {
-            Some(format) => format.tell(&class_cluster_name(&self.cluster), "WhyReport", report)?,
+            Some(format) => format.tell(&sort.written(&self.cluster), "WhyReport", report)?,
             None => output::data(&report.text(management.now()))?,
         }
         Ok(Exit::Done)
     }
-}
-
-async fn update_of(
-    management: &Management,
-    cluster: &TanzuKubernetesCluster,
-) -> Result<Option<ClusterUpdate>, client::Error> {
-    let Some(name) = cluster.status.as_ref().and_then(|status| status.update.as_ref()) else { return Ok(None) };
-    let found = management.api::<ClusterUpdate>().get_opt(name).await;
-    found.map_err(client::Error::while_trying(&format!("read the update {name}")))
 }
 
 /// What a cluster waits for.
@@ -91,28 +65,24 @@ pub struct WhyReport {
 }
 
 impl WhyReport {
-    fn of(name: &ClusterName, cluster: &TanzuKubernetesCluster, update: Option<&ClusterUpdate>) -> Self {
-        let status = cluster.status.clone().unwrap_or_default();
-        let unfinished = update.filter(|update| {
-            let state = update.status.as_ref().and_then(|status| status.state);
-            matches!(state, Some(UpdateState::Running | UpdateState::Failed))
-        });
-        let of_update = unfinished.and_then(|update| update.status.clone()).unwrap_or_default();
-        let mut waits = of_update.waiting_for;
-        // What stands in the status of the cluster itself comes first where the update says nothing of it.
-        let known = |wait: &WaitingFor| waits.iter().any(|known| known.message == wait.message);
-        let own: Vec<WaitingFor> = status.waits.into_iter().filter(|wait| !known(wait)).collect();
-        waits.splice(0..0, own);
-        if let (true, Some(message)) = (waits.is_empty(), status.waiting_for.filter(|text| !text.is_empty())) {
-            waits.push(WaitingFor { message, ..WaitingFor::default() });
-        }
-        Self {
-            cluster: name.to_string(),
-            assessment: status.phase.map_or("unknown", Phase::as_str),
-            update: unfinished.and_then(|update| update.metadata.name.clone()),
-            failure: of_update.failure,
-            waits,
-            pending: pending::message(cluster),
+    fn of(doing: Doing) -> Self {
+        match doing {
+            Doing::Recorded(report) => {
+                let unfinished =
+                    |update: &UpdateReport| matches!(update.state, Some(UpdateState::Running | UpdateState::Failed));
+                let update = report.update.filter(unfinished);
+                Self {
+                    cluster: report.cluster,
+                    assessment: report.assessment,
+                    failure: update.as_ref().and_then(|update| update.failure.clone()),
+                    update: update.map(|update| update.name),
+                    waits: report.waits,
+                    pending: report.pending,
+                }
+            }
+            Doing::OfClass(ClassReport { cluster, assessment, waits, .. }) => {
+                Self { cluster, assessment, update: None, failure: None, waits, pending: None }
+            }
         }
     }
 
@@ -174,8 +144,10 @@ fn reasons(wait: &WaitingFor) -> Vec<&str> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 
     use super::*;
+    use crate::report::Report;
 
     fn check(status: &serde_json::Value, update: Option<&serde_json::Value>, expected: &str) {
         let machines = json!({"count": 1, "class": "small", "storageClass": "fast"});
@@ -197,9 +169,10 @@ mod tests {
             }))
             .unwrap()
         });
-        let report =
-            WhyReport::of(&"my-tkc".parse().unwrap(), &serde_json::from_value(cluster).unwrap(), update.as_ref());
-        assert_eq!(report.text("2026-05-04T10:09:00Z".parse().unwrap()), expected);
+        let cluster: TanzuKubernetesCluster = serde_json::from_value(cluster).unwrap();
+        let now = "2026-05-04T10:09:00Z".parse().unwrap();
+        let report = Report::of(&cluster, update.as_ref(), &[], now);
+        assert_eq!(WhyReport::of(Doing::Recorded(Box::new(report))).text(now), expected);
     }
 
     #[test]

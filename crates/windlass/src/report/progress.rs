@@ -33,21 +33,30 @@ impl Count {
 pub(super) fn of(
     stage: Stage,
     update: &ClusterUpdate,
-    addons: &BTreeMap<String, AddonStatus>,
+    addons: Option<&BTreeMap<String, AddonStatus>>,
     machines: &[Machine],
 ) -> Option<Count> {
     let (from, to) = (&update.spec.from, &update.spec.to);
+    // Where a release brings no add-ons, it sets fields: machines go by those, and not by its number.
+    let is_other = match addons {
+        Some(_) => from.distribution != to.distribution,
+        None => from.kubernetes != to.kubernetes,
+    };
+    let is_outdated = |role: &str| {
+        let mut outdated = from.outdated.iter().chain(&to.outdated);
+        is_other || outdated.any(|outdated| outdated.starts_with(role))
+    };
     let is_done = update.status.as_ref().and_then(|status| status.state) == Some(UpdateState::Succeeded);
     let count = match stage {
-        Stage::Packages => (from.distribution != to.distribution).then(|| applied(addons))?,
+        Stage::Packages => addons.filter(|_| is_other).map(applied)?,
         Stage::ControlPlane => {
-            let touched = from.control_plane != to.control_plane || is_outdated(from, to, "control-plane");
+            let touched = from.control_plane != to.control_plane || is_outdated("control-plane");
             let of = u64::from(to.control_plane.count);
             touched.then(|| Count { done: made(update, machines, true, of), of })?
         }
         Stage::Workers => {
             let workers = |end: &UpdateEnd| u64::from(end.workers.count) + pools(end);
-            let touched = from.workers != to.workers || from.pools != to.pools || is_outdated(from, to, "workers");
+            let touched = from.workers != to.workers || from.pools != to.pools || is_outdated("workers");
             let of = workers(to);
             touched.then(|| Count { done: made(update, machines, false, of), of })?
         }
@@ -55,12 +64,6 @@ pub(super) fn of(
     // What is done is done, also when a machine was replaced for another reason since.
     let done = if is_done { count.of } else { count.done.min(count.of) };
     Some(Count { done, ..count })
-}
-
-/// Whether the machines of a role are made anew for another reason than a change of theirs.
-fn is_outdated(from: &UpdateEnd, to: &UpdateEnd, role: &str) -> bool {
-    let mut outdated = from.outdated.iter().chain(&to.outdated);
-    from.distribution != to.distribution || outdated.any(|outdated| outdated.starts_with(role))
 }
 
 fn pools(end: &UpdateEnd) -> u64 {

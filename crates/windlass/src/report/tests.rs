@@ -1,6 +1,7 @@
 //! What is told of a cluster, from objects as they are while it is updated.
 
 use serde_json::{Value, json};
+use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 
 use super::*;
 
