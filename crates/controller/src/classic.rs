@@ -23,8 +23,10 @@ use windlass_api::label;
 use windlass_api::name::NamespacedName;
 use windlass_api::version::KubernetesVersion;
 use windlass_plan::check::{Finding, Severity, check};
+use windlass_plan::inventory::Abort;
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::release::Release;
+use windlass_plan::resolve::labelled::abort;
 use windlass_plan::resolve::labelled::course::{Course, NO_CONTROL_PLANE, goes_on};
 use windlass_plan::resolve::labelled::{NAMESPACE, Published, Unlabelled, asked};
 use windlass_plan::target::{Target, TargetError};
@@ -255,15 +257,35 @@ pub(crate) async fn consider(
     latest: Option<&ClusterUpdate>,
     published: &Published,
 ) -> Result<Considered, Unplanned> {
+    let mut order = None;
+    if let Some(back) = abort::back_to(cluster, observe::deployed(cluster).as_ref(), latest) {
+        let parts = parts::parts(&reach.access.client, cluster).await?.ok_or(Unplanned::NotYet)?;
+        let target = Target::of_classic(&parts, published.find(&back)?.clone())?;
+        let mut observed = observe::inventory(reach, &parts, &target, latest).await;
+        let too_late = abort::too_late(&target, &observed.inventory);
+        let by = format!("the label {}", label::RELEASE_VERSION);
+        let given_up = too_late.is_none();
+        order = Some(Abort { by, back: None, upgrading: None, job: None, too_late });
+        if given_up {
+            observed.inventory.orders.abort = order;
+            return Ok(considered(reach, target, observed));
+        }
+    }
     let release = wanted(cluster, latest, published)?;
     let parts = parts::parts(&reach.access.client, cluster).await?.ok_or(Unplanned::NotYet)?;
     let target = Target::of_classic(&parts, release)?;
-    let observed = observe::inventory(reach, &parts, &target, latest).await;
+    let mut observed = observe::inventory(reach, &parts, &target, latest).await;
+    // It goes on, and says why.
+    observed.inventory.orders.abort = order;
+    Ok(considered(reach, target, observed))
+}
+
+fn considered(reach: &Reach, target: Target, observed: observe::Observed) -> Considered {
     let (now, gates) = (reach.access.clock.now(), reach.access.gates.clone());
     let input = PlanningInput { target, inventory: observed.inventory, now, gates };
     let planned = plan(&input);
     let findings = check(&input, &planned);
-    Ok(Considered { input, planned, findings, workload: observed.workload })
+    Considered { input, planned, findings, workload: observed.workload }
 }
 
 /// Does what is to be done, and writes down what came of it.

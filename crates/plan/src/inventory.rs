@@ -103,6 +103,9 @@ pub struct Abort {
     pub upgrading: Option<Revision>,
     /// The Job that gives up.
     pub job: Option<Job>,
+    /// Why that cannot be any more, where whoever looked knows already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub too_late: Option<String>,
 }
 
 /// What the workload cluster says when it answers.

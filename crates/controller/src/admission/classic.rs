@@ -14,7 +14,7 @@ use windlass_api::label;
 use windlass_api::version::KubernetesVersion;
 use windlass_plan::change::{Classification, Effect, Kind, classify};
 use windlass_plan::release::{Release, ReleaseState};
-use windlass_plan::resolve::labelled::{Unlabelled, asked, may_go};
+use windlass_plan::resolve::labelled::{Unlabelled, abort, asked, may_go};
 use windlass_plan::step::Stage;
 use windlass_plan::target::{ClassicParts, Target, TargetError};
 
@@ -156,7 +156,8 @@ async fn judge(
     if is_new {
         let deployed = deployed(cluster);
         if let (Some(old), Some(before)) = (&old, before) {
-            may_change_their_mind(before, old, &version)?;
+            let back = parts.as_ref().filter(|_| deployed.as_ref() == Some(&version));
+            may_change_their_mind(before, old, release, back)?;
         }
         let known = deployed.as_ref().or(old.as_ref());
         may_go(release, known, parts.as_ref().and_then(kubernetes).as_ref())?;
@@ -174,14 +175,33 @@ async fn judge(
     Ok(Judged { spec: written["spec"].clone(), warnings })
 }
 
-/// Refuses to go back while an update is under way: it is brought to its end. Before it has begun, anybody may.
-fn may_change_their_mind(before: &Cluster, old: &KubernetesVersion, new: &KubernetesVersion) -> Result<(), NotJudged> {
+/// Refuses to go back while an update is under way: it is brought to its end. Before it has begun, anybody may; and to what the
+/// cluster has, which gives the update up, for as long as Cluster API has not been told of it. `back` is what the cluster is made of,
+/// where it has the release already.
+fn may_change_their_mind(
+    before: &Cluster,
+    old: &KubernetesVersion,
+    release: &Release,
+    back: Option<&ClassicParts>,
+) -> Result<(), NotJudged> {
+    let new = &release.distribution;
     let conditions = before.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let applied = ConditionType::ReleaseApplied.among(conditions);
     let under_way = applied.filter(|applied| [UPDATING, UPDATE_FAILED].contains(&applied.reason.as_str()));
-    match under_way.filter(|_| new < old) {
-        None => Ok(()),
-        Some(applied) => Err(NotJudged::Refused(format!(
+    match (under_way.filter(|_| new < old), back) {
+        (None, _) => Ok(()),
+        (Some(_), Some(parts)) => {
+            let target = Target::of_classic(parts, release.clone())?;
+            let too_late = abort::too_late(&target, &said_by(parts, None, jiff::Timestamp::UNIX_EPOCH));
+            let refused = |why| {
+                NotJudged::Refused(format!(
+                    "the update to {} goes on: {why}, and from there on there is only forward",
+                    old.bare()
+                ))
+            };
+            too_late.map_or(Ok(()), |why| Err(refused(why)))
+        }
+        (Some(applied), None) => Err(NotJudged::Refused(format!(
             "release {} is older than {}, and an update is under way ({}): it is brought to its end, and no cluster is taken back",
             new.bare(),
             old.bare(),

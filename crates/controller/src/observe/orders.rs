@@ -26,7 +26,7 @@ pub(super) async fn find(
     let live = management::latest_update(ctx, subject.tkc);
     let (Some(live), Some(record)) = (live, record) else { return Orders::default() };
     let Some(by) = who_aborts(&live) else { return Orders::default() };
-    let order = Abort { by, back: None, upgrading: None, job: None };
+    let order = Abort { by, back: None, upgrading: None, job: None, too_late: None };
     let abort = match record.state {
         UpdateRecordState::Running | UpdateRecordState::Failed => {
             Some(under_way(ctx, subject, (record, &live), order, gaps).await)

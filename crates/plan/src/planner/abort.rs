@@ -21,6 +21,10 @@ pub(super) fn too_late(scope: &Scope<'_>, inventory: &Inventory, record: &Update
     if begun.is_some_and(|job| matches!(job.state, JobState::Active { .. } | JobState::Complete)) {
         return None;
     }
+    if scope.target.fields.is_some() {
+        // Nothing was begun, or whoever looked says what.
+        return inventory.orders.abort.as_ref()?.too_late.clone();
+    }
     if scope.target.drive != Drive::Machines {
         return Some("Cluster API replaces its machines".to_owned());
     }
@@ -59,7 +63,7 @@ fn aborting(case: &Case<'_>) -> Vec<Blocked> {
 }
 
 /// What holds whoever gives up, too. That the update gave up, or its workers did, is why somebody else does.
-pub(super) fn held(case: &Case<'_>) -> Vec<Blocked> {
+fn held(case: &Case<'_>) -> Vec<Blocked> {
     let gave_up =
         |blocked: &Blocked| matches!(blocked, Blocked::ControlPlaneUpdateFailed { .. } | Blocked::PoolStalled { .. });
     case.held.iter().filter(|blocked| !gave_up(blocked)).cloned().collect()
@@ -68,6 +72,9 @@ pub(super) fn held(case: &Case<'_>) -> Vec<Blocked> {
 /// The Job of the update goes, then the Job that gives up comes.
 pub(super) fn control_plane(case: &Case<'_>) -> StagePlan {
     let Some(order) = &case.inventory.orders.abort else { return rest(case) };
+    if case.target.fields.is_some() {
+        return rest(case);
+    }
     let held = held(case);
     if !held.is_empty() {
         return StagePlan::waiting(held, Vec::new());
@@ -83,8 +90,13 @@ pub(super) fn control_plane(case: &Case<'_>) -> StagePlan {
     }
 }
 
+/// Whether the update is given up: nothing is left of it, and nothing holds whoever has to undo something.
+pub(super) fn is_over(case: &Case<'_>) -> bool {
+    case.target.fields.is_some() || (is_undone(case) && held(case).is_empty())
+}
+
 /// Whether nothing is left of what was begun: the Job that gives up has ended, or there was nothing for it to do.
-pub(super) fn is_undone(case: &Case<'_>) -> bool {
+fn is_undone(case: &Case<'_>) -> bool {
     let job = case.inventory.orders.abort.as_ref().and_then(|order| order.job.as_ref());
     let has_ended = job.is_some_and(|job| job.state == JobState::Complete);
     has_ended || !case.envelope.replaces_control_plane()

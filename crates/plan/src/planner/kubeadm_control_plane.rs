@@ -4,7 +4,7 @@ use windlass_api::name::Uid;
 
 use super::case::Case;
 use super::workers::is_replacing;
-use super::{StagePlan, role, workload};
+use super::{StagePlan, abort, role, workload};
 use crate::change;
 use crate::change::kubeadm_control_plane::{changes, template_changes};
 use crate::gate::{self, Blocked, Gate};
@@ -14,6 +14,13 @@ use crate::render::{Scope, kubeadm_control_plane as rendered};
 use crate::step::{Action, Place, Stage, Step};
 
 pub(super) fn plan(case: &Case<'_>) -> StagePlan {
+    let mut stage = next(case);
+    // Whoever wanted it is told, and it goes on.
+    stage.blocked.extend(abort::refused(case));
+    stage
+}
+
+fn next(case: &Case<'_>) -> StagePlan {
     let Some(cluster) = case.cluster_uid() else {
         return StagePlan::waiting(vec![Blocked::ClusterAbsent], Vec::new());
     };

@@ -32,7 +32,7 @@ pub(super) fn settle(case: &Case<'_>, planned: &mut Planned) {
 fn aborting(case: &Case<'_>) -> (Option<Record>, Assessment) {
     let job = case.inventory.orders.abort.as_ref().and_then(|order| order.job.as_ref());
     match job.map(|job| &job.state) {
-        _ if abort::is_undone(case) && abort::held(case).is_empty() => (Some(Record::Aborted), Assessment::Updating),
+        _ if abort::is_over(case) => (Some(Record::Aborted), Assessment::Updating),
         Some(JobState::Failed { .. }) => (None, Assessment::UpdateFailed),
         Some(JobState::Active { .. } | JobState::Complete) | None => (None, Assessment::Updating),
     }

@@ -1,5 +1,6 @@
 //! Releases that a label names: sets of `ConfigMap`s, and what becomes of a classic cluster whose label is changed.
 
+pub mod abort;
 pub mod course;
 
 use std::collections::BTreeMap;

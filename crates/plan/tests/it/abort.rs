@@ -30,7 +30,7 @@ fn ordered() -> Fake {
     }
     let upgrading = Revision { uid: Uid::new("uid-of-the-job").unwrap(), resource_version: "7".to_owned() };
     fake.inventory.orders.abort =
-        Some(Abort { by: "ann".to_owned(), back: Some(back), upgrading: Some(upgrading), job: None });
+        Some(Abort { by: "ann".to_owned(), back: Some(back), upgrading: Some(upgrading), job: None, too_late: None });
     fake
 }
 
@@ -236,7 +236,7 @@ fn what_another_update_began_is_touched_only_by_who_adopts_it() {
             fake.inventory.update.as_mut().unwrap().id = theirs;
         }
         let back = Some(target(3, 1, "v1.15.5"));
-        let order = Abort { by: "ann".to_owned(), back, upgrading: None, job: None };
+        let order = Abort { by: "ann".to_owned(), back, upgrading: None, job: None, too_late: None };
         fake.inventory.orders.abort = ordered.then_some(order);
         let planned = checked_plan(&fake);
         let made: Vec<&str> = planned.steps.iter().map(|step| step.action.name()).collect();

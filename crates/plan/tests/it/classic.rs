@@ -8,12 +8,15 @@ use windlass_api::kind::release::ReleaseConfigMap;
 use windlass_api::name::UpdateId;
 use windlass_plan::change::{Effect, classify};
 use windlass_plan::envelope::Envelope;
+use windlass_plan::gate::Gates;
 use windlass_plan::inventory::{
-    ClusterState, ControlPlane, Inventory, KubeadmControlPlane, Orders, Pool, PoolProgress, Releases, Template,
-    Workload,
+    Abort, ClusterState, ControlPlane, Inventory, KubeadmControlPlane, Machine, MachineState, Orders, Pool,
+    PoolProgress, Releases, Template, UpdateRecord, UpdateRecordState, Workload,
 };
+use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
 use windlass_plan::render::Scope;
 use windlass_plan::render::classic::{Rendered, all};
+use windlass_plan::resolve::labelled::abort::too_late;
 use windlass_plan::resolve::labelled::{Published, may_go};
 use windlass_plan::step::{Action, Place, Revision, Stage, Step};
 use windlass_plan::target::{ClassicParts, ClassicPool, Target};
@@ -283,6 +286,102 @@ fn the_beginning_of_a_version_leads_to_the_newest_release_that_is_for_use() {
     check("35.1", Err("no release that begins with v35.1 is for new clusters: v35.1.0 is deprecated"));
     check("3", Err("no release begins with v3; there are v35.1.0, v35.2.0, v36.1.0, v36.2.0, v37.0.0"));
     check("36.7.0", Err("there is no release 36.7.0; there are 35.1.0, 35.2.0, 36.1.0, 36.2.0, 37.0.0"));
+}
+
+fn machine(name: &str, version: &str) -> Machine {
+    Machine {
+        name: name.parse().unwrap(),
+        revision: Revision {
+            uid: "208025ff-0cc9-4c88-b22d-5a43b1c33831".parse().unwrap(),
+            resource_version: "7".into(),
+        },
+        base: None,
+        update: None,
+        created: Timestamp::UNIX_EPOCH,
+        version: version.parse().unwrap(),
+        image: None,
+        class: None,
+        storage_class: None,
+        registration: None,
+        state: MachineState::Ready { node: name.parse().unwrap() },
+    }
+}
+
+/// What is done next in an update to 36.1.0 that somebody wants to be given up.
+fn ordered(parts: &ClassicParts, release: &str, too_late: Option<&str>) -> Planned {
+    let (old, new) = (target(parts, "35.2.0"), target(parts, "36.1.0"));
+    let mut inventory = inventory(parts);
+    let id = UpdateId::new(&new.cluster.uid, 1);
+    let mut from = old.end();
+    from.outdated = vec!["control-plane".to_owned(), "workers/shop-workers".to_owned()];
+    inventory.update = Some(UpdateRecord {
+        name: "shop-1".parse().unwrap(),
+        ordinal: 1,
+        id,
+        envelope_digest: Envelope::of(&new, Some(&from)).digest(),
+        from,
+        state: UpdateRecordState::Running,
+        waiting: Vec::new(),
+        progress: Vec::new(),
+    });
+    let too_late = too_late.map(str::to_owned);
+    inventory.orders.abort = Some(Abort { by: "ann".into(), back: None, upgrading: None, job: None, too_late });
+    let target = target(parts, release);
+    plan(&PlanningInput { target, inventory, now: Timestamp::UNIX_EPOCH, gates: Gates::all() })
+}
+
+#[test]
+fn who_gives_up_in_time_is_told_so_and_who_is_late_that_it_goes_on() {
+    let planned = ordered(&parts(), "35.2.0", None);
+    assert_eq!((planned.record, planned.steps), (Some(Record::Aborted), Vec::new()));
+
+    let mut told = parts();
+    told.control_plane["spec"]["version"] = json!("v1.36.1+vmware.1");
+    let planned = ordered(&told, "36.1.0", Some("Cluster API was told"));
+    assert_eq!(planned.record, None, "it goes on");
+    let blocked = &planned.report.stages[1].blocked;
+    let said: Vec<String> = blocked.iter().map(ToString::to_string).collect();
+    let late = "shop-1 cannot be given up any more: Cluster API was told";
+    assert!(said.iter().any(|said| said == late), "{said:?}");
+    assert!(!said.iter().any(|said| said.contains("another target")), "{said:?}");
+}
+
+#[test]
+fn an_update_is_given_up_until_cluster_api_is_told_to_replace_machines() {
+    let check = |change: &dyn Fn(&mut ClassicParts, &mut Vec<Machine>), why: Option<&str>| {
+        let (mut parts, mut machines) = (parts(), Vec::new());
+        change(&mut parts, &mut machines);
+        let back = target(&parts, "35.2.0");
+        let mut inventory = inventory(&parts);
+        inventory.control_plane.machines = machines;
+        assert_eq!(too_late(&back, &inventory).as_deref(), why);
+    };
+    check(&|_, _| {}, None);
+    // What is changed in place is set back in place.
+    check(&|parts, _| parts.control_plane["spec"]["remediation"] = json!({"maxRetry": 9}), None);
+    check(
+        &|parts, _| parts.control_plane["spec"]["version"] = json!("v1.36.1+vmware.1"),
+        Some(
+            "Cluster API was told that spec.version of control-plane is v1.36.1+vmware.1, and replaces machines for that",
+        ),
+    );
+    check(
+        &|parts, _| {
+            parts.pools[0].deployment["spec"]["template"]["spec"]["version"] = json!("v1.36.1+vmware.1");
+        },
+        Some(
+            "Cluster API was told that spec.template.spec.version of workers/shop-workers is v1.36.1+vmware.1, and replaces machines for that",
+        ),
+    );
+    // Told, and set back by hand.
+    check(
+        &|_, machines| machines.push(machine("shop-1", "v1.36.1+vmware.1")),
+        Some("Machine shop-1 has v1.36.1+vmware.1"),
+    );
+    check(&|_, machines| machines.push(machine("shop-1", "v1.35.2+vmware.1")), None);
+    let (parts, mut gap) = (parts(), inventory(&parts()));
+    gap.control_plane.kubeadm = None;
+    assert!(too_late(&target(&parts, "35.2.0"), &gap).unwrap().contains("nobody knows what Cluster API was told"));
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Classic clusters in a World with Windlass: a label is changed, and the objects of the cluster follow it, and nothing else does.
 
+mod abort;
 mod bad;
 mod fields;
 

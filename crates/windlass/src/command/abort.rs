@@ -1,6 +1,7 @@
 //! `windlass abort`: an update that has replaced nothing yet is given up, and the cluster asked to be what it was.
 
 pub mod class;
+mod label;
 
 use std::io;
 use std::pin::pin;
@@ -17,7 +18,7 @@ use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::name::{ClusterName, UpdateId};
 
 use crate::ask::{Answer, ask};
-use crate::changed::Changed;
+use crate::changed::{Changed, cluster_name};
 use crate::client::{self, Connection, FIELD_MANAGER, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
@@ -30,6 +31,7 @@ use crate::wait::duration;
 /// What was begun is undone: a machine that was made for the update goes, and kubeadm's configuration has the old version again.
 /// The cluster is asked to be what it was. Once a machine was replaced there is only forward: the update then goes on, and says so.
 /// Of a cluster of a class, the packages go back to the release before; that can be done for as long as no machine is new.
+/// Of a cluster whose release is a label, the label goes back; that can be done until Cluster API is told to replace machines.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  windlass abort my-tkc --yes")]
 pub struct Abort {
@@ -71,6 +73,7 @@ impl Abort {
         let management = self.connection.open().await?;
         let cluster = match management.cluster(&self.cluster).await {
             Err(client::Error::OfClass { .. }) => return self.run_of_class(&management).await,
+            Err(client::Error::ByLabel { .. }) => return self.run_by_label(&management).await,
             found => found?,
         };
         let found = Latest::find(&management, &self.cluster).await?;
@@ -178,12 +181,18 @@ impl Abort {
     }
 
     fn tell(&self, latest: Option<&Latest>, back_to: &str) -> Result<Exit, Failure> {
-        let (cluster, update) = (&self.cluster, latest.map(Latest::name));
+        let id = latest.map(|latest| latest.id);
+        self.told(latest.map(Latest::name), id, back_to, &cluster_name(&self.cluster))
+    }
+
+    /// Tells what was given up. Where that is no update, it is the object of the cluster that was changed.
+    fn told(&self, update: Option<&str>, id: Option<UpdateId>, back_to: &str, object: &str) -> Result<Exit, Failure> {
+        let cluster = &self.cluster;
         if let Some(format) = self.output {
-            let report = AbortReport { cluster, update, id: latest.map(|latest| latest.id), back_to };
+            let report = AbortReport { cluster, update, id, back_to };
             match update {
                 Some(update) => format.tell_update(update, "AbortReport", report)?,
-                None => format.tell_cluster(cluster, "AbortReport", report)?,
+                None => format.tell(object, "AbortReport", report)?,
             }
             return Ok(Exit::Done);
         }

@@ -6,14 +6,16 @@ use serde::Serialize;
 use serde_json::json;
 use windlass_api::annotation;
 use windlass_api::condition::ConditionType;
+use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::name::{ClusterName, ObjectName, UpdateId};
 
 use crate::changed::Changed;
-use crate::client::{Connection, Management};
+use crate::client::{self, Connection, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
-use crate::update::{Latest, annotate, delete, ended, ways_out};
+use crate::report;
+use crate::update::{self, Latest, annotate, delete, ended, ways_out};
 
 use super::block_on;
 
@@ -21,7 +23,7 @@ use super::block_on;
 ///
 /// Deletes the Job that has failed. The controllers make it again, with the same id: it goes on with the machines that it finds,
 /// and replaces none twice. An update whose workers failed has no Job: it goes on by itself when they move again, and it is said
-/// what keeps them.
+/// what keeps them. Where Cluster API replaces the machines it never has to be told again, and that is all that is said.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  windlass logs my-tkc      see why it failed\n  windlass retry my-tkc     when that is mended"
@@ -58,6 +60,9 @@ impl Retry {
 
     async fn retry(self) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
+        if let Err(client::Error::ByLabel { .. }) = management.cluster(&self.cluster).await {
+            return Err(self.by_label(&management).await?.into());
+        }
         let latest = Latest::of(&management, &self.cluster).await?;
         let job = latest.job(&management).await?;
         let failed = job.filter(|job| ended(job) == Some(ConditionType::Failed));
@@ -75,6 +80,29 @@ impl Retry {
             "update {update} of {cluster} is tried again: the Job {job} is deleted after {failed_attempts} failed {attempts}, and goes on with the same id {id}"
         );
         self.tell(update, id, failed_attempts, &said)
+    }
+
+    /// Why there is nothing to do for a cluster whose machines Cluster API replaces.
+    async fn by_label(&self, management: &Management) -> Result<Error, Failure> {
+        let (name, cluster) = (&self.cluster, || self.cluster.clone());
+        if self.adopt {
+            return Ok(Error::NothingToAdopt { cluster: cluster() });
+        }
+        let found = management.api::<Cluster>().get(name.as_str()).await;
+        let found = found.map_err(client::Error::while_trying(&format!("read the cluster {name}")))?;
+        let record = report::update(management, &found).await?;
+        let record = record.ok_or_else(|| update::Error::None { cluster: cluster() })?;
+        let waits = record.status.as_ref().map(|status| status.waiting_for.clone()).unwrap_or_default();
+        // Nobody gives up and has to be told to try again: what goes on is said with what it waits for.
+        Ok(match (nothing(name, &record), waits.first()) {
+            (Error::GoesOn { cluster, update }, Some(first)) => Error::Waits {
+                cluster,
+                update,
+                why: first.message.clone(),
+                ways: ways_out(&waits).into_iter().map(str::to_owned).collect(),
+            },
+            (error, _) => error,
+        })
     }
 
     /// Goes on under the id of the update whose marks are on the machines. A Job that has failed because of them has nothing
@@ -137,6 +165,10 @@ enum Error {
     Done { cluster: ClusterName, update: String },
     #[error("the update {update} of {cluster} was given up: there is nothing to try again")]
     GivenUp { cluster: ClusterName, update: String },
+    #[error("{cluster} is rolled by Cluster API: none of its updates can be without somebody who leads it")]
+    NothingToAdopt { cluster: ClusterName },
+    #[error("the update {update} of {cluster} goes on, and there is nothing to try again; it waits: {why}")]
+    Waits { cluster: ClusterName, update: String, why: String, ways: Vec<String> },
     #[error("the update {update} of {cluster} goes on by itself when this is mended: {why}")]
     Mend { cluster: ClusterName, update: String, why: String, ways: Vec<String> },
 }
@@ -151,7 +183,8 @@ impl Explained for Error {
             Self::GoesOn { cluster, .. } | Self::Done { cluster, .. } | Self::GivenUp { cluster, .. } => {
                 format!("windlass status {cluster}")
             }
-            Self::Mend { cluster, ways, .. } => {
+            Self::NothingToAdopt { .. } => "the same without --adopt".to_owned(),
+            Self::Waits { cluster, ways, .. } | Self::Mend { cluster, ways, .. } => {
                 let more = [format!("windlass why {cluster}")];
                 ways.iter().chain(&more).map(String::as_str).collect::<Vec<_>>().join("\n  try: ")
             }

@@ -72,6 +72,7 @@ topics![
     apply,
     approve["--speed", "600"],
     auth,
+    by_label["--speed", "600"],
     classes["--speed", "600"],
     cli["--speed", "600"],
     cluster_api["--speed", "600"],

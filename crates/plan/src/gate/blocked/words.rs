@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use windlass_api::annotation;
 use windlass_api::name::{ClusterName, MachineName};
+use windlass_api::{annotation, label};
 
 use super::Blocked;
 use crate::render::job::NAMESPACE;
@@ -244,8 +244,9 @@ impl Blocked {
                 format!("read the logs of its pods, repair what they name, then delete Job {job} to try again")
             }
             Self::AbortTooLate { update, .. } => format!(
-                "let it end, and change the cluster then; remove the annotation {} from ClusterUpdate {update}",
-                annotation::ABORT
+                "let it end, and change the cluster then; take back what ordered it: the annotation {} of ClusterUpdate {update}, or an older release in the label {} of its Cluster",
+                annotation::ABORT,
+                label::RELEASE_VERSION
             ),
             Self::Aborted { update } => format!(
                 "ask for what the cluster was before ClusterUpdate {update}, or remove its annotation {} to try again",

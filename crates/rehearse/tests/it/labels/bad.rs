@@ -17,7 +17,7 @@ fn maps(client: &Client) -> Api<ConfigMap> {
     Api::namespaced(client.clone(), "giantswarm")
 }
 
-async fn label(client: &Client, release: &str) -> Result<Cluster, String> {
+pub async fn label(client: &Client, release: &str) -> Result<Cluster, String> {
     let clusters: Api<Cluster> = Api::default_namespaced(client.clone());
     let patch = json!({"metadata": {"labels": {"release.giantswarm.io/version": release}}});
     let patched = clusters.patch("shop", &PatchParams::default(), &Patch::Merge(patch)).await;
@@ -32,7 +32,7 @@ async fn change(client: &Client, name: &str, key: &str, text: Option<&str>) {
     maps(client).patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.unwrap();
 }
 
-async fn version(client: &Client) -> String {
+pub async fn version(client: &Client) -> String {
     let api: Api<KubeadmControlPlane> = Api::default_namespaced(client.clone());
     api.get("shop-control-plane").await.unwrap().spec.version
 }
