@@ -179,7 +179,10 @@ impl Explained for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Self::Unplanned(_) => Exit::Refused,
+            Self::Unplanned(why) => match **why {
+                Unplanned::Parts(_) => Exit::Failed,
+                Unplanned::Release(_) | Unplanned::Target(_) | Unplanned::NotYet | Unplanned::NoLabel => Exit::Refused,
+            },
             Self::None | Self::NotOne { .. } | Self::NoObject { .. } => Exit::Failed,
             Self::Refused(refusal) => match &**refusal {
                 Refusal::Downgrade { .. }
