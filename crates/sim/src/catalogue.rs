@@ -47,6 +47,18 @@ pub(crate) async fn furnish_packages(client: &Client) -> Result<(), Error> {
     Ok(())
 }
 
+/// Has a management cluster know an infrastructure. What it knows of that is left as it is.
+pub(crate) async fn furnish_infrastructure(
+    client: &Client,
+    infrastructure: &[CustomResourceDefinition],
+) -> Result<(), Error> {
+    let definitions = Api::<CustomResourceDefinition>::all(client.clone());
+    for definition in infrastructure {
+        create(&definitions, definition).await?;
+    }
+    Ok(())
+}
+
 /// Puts everything into a management cluster that has nothing yet.
 pub(crate) async fn furnish(client: &Client) -> Result<(), Error> {
     furnish_images(client).await?;

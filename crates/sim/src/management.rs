@@ -61,6 +61,7 @@ use subject::Subject;
 use topology::Applied;
 use wiring::Watches;
 
+pub use infrastructure::provided::Providers;
 pub use infrastructure::{Infrastructure, Zone};
 
 /// The simulators of the management side: infrastructure, Cluster API, the kubeadm bootstrap provider, and Jobs.
@@ -81,6 +82,8 @@ pub struct Management {
     pub durations: Durations,
     /// What goes wrong.
     pub faults: Faults,
+    /// The infrastructure beside the one that is known here.
+    pub providers: Providers,
 }
 
 /// How long after a lost race an object is looked at again, if its watch has not told of the change by then.
@@ -89,7 +92,7 @@ const CONFLICT_PAUSE: Duration = Duration::from_millis(100);
 impl Management {
     /// Runs all simulators until `stop`. What runs in pods then is killed.
     pub async fn run(self, stop: impl Future<Output = ()>) {
-        let watches = Watches::new(&self.client);
+        let watches = Watches::new(&self.client, &self.providers);
         let caches = watches.caches();
         let (processes, exits) = Processes::new(Arc::clone(&self.programs));
         let clock = self.faults.clock(Caller::Simulators, &self.clock);
@@ -139,18 +142,24 @@ async fn bring_forward(subject: Subject, key: Key, turn: Turn) -> Result<Outcome
             Some(cluster) => cluster::reconcile(&turn, &cluster).await,
             None => Ok(Outcome::done()),
         },
-        Subject::ClusterInfrastructure => match caches.cluster_infrastructures.get(&key) {
-            Some(infrastructure) => infrastructure::cluster::reconcile(&turn, &infrastructure).await,
-            None => Ok(Outcome::done()),
-        },
+        Subject::ClusterInfrastructure => {
+            let mut outcome = Ok(Outcome::done());
+            for infrastructure in caches.all_provided(&key) {
+                outcome = infrastructure::cluster::reconcile(&turn, &infrastructure).await;
+            }
+            outcome
+        }
         Subject::Machine => match caches.machines.get(&key) {
             Some(machine) => machine::reconcile(&turn, &machine).await,
             None => Ok(Outcome::done()),
         },
-        Subject::MachineInfrastructure => match caches.machine_infrastructures.get(&key) {
-            Some(infrastructure) => infrastructure::machine::reconcile(&turn, &infrastructure).await,
-            None => Ok(Outcome::done()),
-        },
+        Subject::MachineInfrastructure => {
+            let mut outcome = Ok(Outcome::done());
+            for infrastructure in caches.all_provided(&key) {
+                outcome = infrastructure::machine::reconcile(&turn, &infrastructure).await;
+            }
+            outcome
+        }
         Subject::Bootstrap => match caches.bootstraps.get(&key) {
             Some(config) => bootstrap::reconcile(&turn, &config).await,
             None => Ok(Outcome::done()),

@@ -13,12 +13,12 @@ use windlass_runtime::clock::Clock;
 
 use crate::actor::Caller;
 use crate::admission;
-use crate::catalogue;
+use crate::catalogue::{self, definition};
 use crate::door::Doors;
 use crate::durations::Durations;
 use crate::fault::{self, Disk, Faults, Faulty, Place, Scenario};
 use crate::log::{Logged, PodLog};
-use crate::management::Management;
+use crate::management::{Management, Providers};
 use crate::packages::follow::Follower;
 use crate::packages::{self, Kapp};
 use crate::program::Programs;
@@ -197,6 +197,27 @@ impl World {
         Self(Arc::new(Inner { settings, management, workloads, recorder, faults, disk: None }))
     }
 
+    /// The infrastructure beside the one that every World has: whose definitions there are.
+    pub fn providers(&self) -> Providers {
+        Providers::of(&self.0.management.registry())
+    }
+
+    /// Has the World know another infrastructure: templates of machines of this kind, the machines, and what clusters need once. Machines
+    /// of it boot from disks of their version.
+    pub async fn offer_infrastructure(
+        &self,
+        group: &str,
+        version: &str,
+        template: &str,
+        cluster: Option<&str>,
+    ) -> Result<(), Error> {
+        catalogue::furnish_infrastructure(
+            &self.client(),
+            &definition::infrastructure(group, version, template, cluster),
+        )
+        .await
+    }
+
     /// The management API.
     pub fn management(&self) -> &ApiServer {
         &self.0.management
@@ -298,7 +319,8 @@ impl World {
             clock: clock.clone(),
             seed: seed.child("management"),
         };
-        let management = Management { client, workloads, programs, doors, clock, seed, durations, faults };
+        let providers = self.providers();
+        let management = Management { client, workloads, programs, doors, clock, seed, durations, faults, providers };
         tokio::select! {
             biased;
             () = Box::pin(management.run(stop)) => {}

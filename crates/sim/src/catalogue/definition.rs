@@ -9,6 +9,7 @@
 mod row;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::core::{ApiResource, GroupVersionKind};
 use windlass_api::kind::bootstrap::{KubeadmConfig, KubeadmConfigTemplate};
 use windlass_api::kind::cluster_api::{Cluster, Machine, MachineDeployment, MachineSet};
 use windlass_api::kind::control_plane::{KubeadmControlPlane, KubeadmControlPlaneTemplate};
@@ -21,7 +22,7 @@ use windlass_api::kind::packaging::{App, Package, PackageInstall, PackageMetadat
 use windlass_api::kind::topology::ClusterClass;
 use windlass_api::kind::virtual_machine::{VirtualMachineClass, VirtualMachineImage};
 
-use row::{CLUSTER_NAME, Column, Foreign, boolean, condition, date, foreign_kind, integer, text};
+use row::{CLUSTER_NAME, Column, Foreign, boolean, condition, date, foreign_kind, foreign_resource, integer, text};
 
 /// All of them, sorted by name.
 pub fn foreign() -> Vec<CustomResourceDefinition> {
@@ -74,6 +75,24 @@ fn core() -> [Foreign; 8] {
                 .columns(&[PAUSED, condition("Discovered", "Discovered"), AGE]),
         ),
     ]
+}
+
+/// The kinds of an infrastructure, by the name of its templates: those, the machines that they are of, and what its clusters need once.
+pub fn infrastructure(
+    group: &str,
+    version: &str,
+    template: &str,
+    cluster: Option<&str>,
+) -> Vec<CustomResourceDefinition> {
+    let machine = template.strip_suffix("Template").unwrap_or(template);
+    let row = |kind: &str, about: &'static str| {
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        foreign_resource(resource, about).of("cluster-api").provided_by("infrastructure").columns(&[AGE])
+    };
+    let templates = row(template, "What machines are cloned from.").without_status();
+    let cluster = cluster.map(|kind| row(kind, "What a cluster needs once."));
+    let all = [templates, row(machine, "A machine.")].into_iter().chain(cluster);
+    all.map(|row| row.definition()).collect()
 }
 
 /// The providers of Cluster API that work with kubeadm.

@@ -18,11 +18,12 @@ use windlass_runtime::key::Key;
 use windlass_runtime::runner::Outcome;
 
 use super::context::{Error, Turn, belonging, deleting};
+use super::infrastructure::provided::Provided;
 use super::ownership::{controlled_by, controller, is_held, owned_by, with_finalizer, with_owner};
 use super::pause;
 use super::secret;
 use super::topology;
-use super::write::{self, Watched};
+use super::write::{self, Watched, Writable};
 pub(super) use pace::Pace;
 
 const FINALIZER: &str = "cluster.cluster.x-k8s.io";
@@ -33,7 +34,7 @@ const DELETION_PAUSE: Duration = Duration::from_secs(5);
 /// What belongs to a Cluster, by name.
 struct Descendants {
     /// What the Cluster needs once.
-    infrastructure: Option<Arc<WCPCluster>>,
+    infrastructure: Option<Provided<WCPCluster>>,
     /// Who rolls the machines of its control plane.
     control_plane: Option<Arc<KubeadmControlPlane>>,
     deployments: Vec<Arc<MachineDeployment>>,
@@ -49,8 +50,7 @@ impl Descendants {
         Self {
             infrastructure: infrastructure
                 .as_ref()
-                .filter(|part| part.is_of::<WCPCluster>())
-                .and_then(|part| caches.cluster_infrastructures.get(&key(&part.name))),
+                .and_then(|part| caches.provided(part, cluster.metadata.namespace.as_deref())),
             control_plane: control_plane
                 .as_ref()
                 .filter(|part| part.is_of::<KubeadmControlPlane>())
@@ -76,7 +76,7 @@ pub(super) async fn reconcile(turn: &Turn, cluster: &Cluster) -> Result<Outcome,
         return remove(turn, cluster, parts).await;
     }
     if let Some(infrastructure) = &parts.infrastructure {
-        adopt(turn, cluster, &**infrastructure).await?;
+        adopt(turn, cluster, infrastructure).await?;
     }
     if let Some(control_plane) = &parts.control_plane {
         adopt(turn, cluster, &**control_plane).await?;
@@ -109,8 +109,8 @@ async fn say(turn: &Turn, cluster: &Cluster, status: &ClusterStatus) -> Result<O
 }
 
 /// Looks after what the Cluster refers to.
-async fn adopt<K: Watched>(turn: &Turn, cluster: &Cluster, part: &K) -> Result<(), Error> {
-    if let Some(owners) = with_owner(part.meta(), controlled_by(cluster)) {
+async fn adopt<K: Writable>(turn: &Turn, cluster: &Cluster, part: &K) -> Result<(), Error> {
+    if let Some(owners) = with_owner(part.metadata(), controlled_by(cluster)) {
         let name = cluster.metadata.name.as_deref();
         let labels = json!({label::CLUSTER_NAME.name: name});
         write::patch(turn, part, json!({"metadata": {"ownerReferences": owners, "labels": labels}})).await?;
@@ -171,7 +171,7 @@ async fn remove(turn: &Turn, cluster: &Cluster, parts: Descendants) -> Result<Ou
         return Ok(Outcome::done());
     }
     if let Some(infrastructure) = infrastructure {
-        delete_all(turn, &[infrastructure]).await?;
+        write::delete_once(turn, &infrastructure).await?;
         return Ok(Outcome::done());
     }
     write::release(turn, cluster, FINALIZER).await?;
@@ -179,8 +179,8 @@ async fn remove(turn: &Turn, cluster: &Cluster, parts: Descendants) -> Result<Ou
 }
 
 async fn delete_all<K: Watched>(turn: &Turn, objects: &[Arc<K>]) -> Result<(), Error> {
-    for object in objects.iter().filter(|object| !deleting(object.meta())) {
-        write::delete(turn, &**object).await?;
+    for object in objects {
+        write::delete_once(turn, &**object).await?;
     }
     Ok(())
 }

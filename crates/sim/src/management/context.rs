@@ -27,6 +27,7 @@ use windlass_runtime::key::Key;
 use windlass_runtime::runner::{Ctx, Outcome};
 
 use super::cluster::Pace;
+use super::infrastructure::provided::Others;
 use super::job::Processes;
 use super::kubeadm_control_plane::{Components, Wire};
 use super::machine::Nodes;
@@ -85,6 +86,8 @@ pub(super) struct Caches {
     pub machine_infrastructures: Cache<WCPMachine>,
     /// As above.
     pub infrastructure_templates: Cache<DynamicObject>,
+    /// The infrastructure of other providers.
+    pub others: Others,
     pub images: Cache<VirtualMachineImage>,
     pub machine_classes: Cache<VirtualMachineClass>,
     pub storage_classes: Cache<StorageClass>,

@@ -3,6 +3,7 @@
 pub(super) mod cluster;
 pub(super) mod machine;
 mod placement;
+pub(super) mod provided;
 mod quota;
 
 use std::sync::LazyLock;

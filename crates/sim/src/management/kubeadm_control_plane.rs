@@ -25,11 +25,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use kube::api::ApiResource;
 use serde_json::json;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::control_plane::KubeadmControlPlane;
-use windlass_api::kind::wcp::WCPMachineTemplate;
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::Outcome;
 
@@ -65,9 +63,7 @@ pub(super) async fn reconcile(turn: &Turn, object: &KubeadmControlPlane) -> Resu
     }
     let held = hold(turn, object).await?;
     let object = held.as_ref().unwrap_or(object);
-    let template = &object.spec.machine_template.spec.infrastructure_ref.name;
-    let kind = ApiResource::erase::<WCPMachineTemplate>(&());
-    adopt_template(turn, &turn.caches.infrastructure_templates, &kind, &cluster, template).await?;
+    adopt_template(turn, &cluster, &object.spec.machine_template.spec.infrastructure_ref).await?;
 
     let reached = cluster.status.as_ref().and_then(|status| status.initialization.clone()).unwrap_or_default();
     if !reached.infrastructure_provisioned {

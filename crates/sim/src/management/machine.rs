@@ -21,9 +21,10 @@ use windlass_runtime::key::Key;
 use windlass_runtime::runner::Outcome;
 
 use super::context::{Error, Turn, deleting};
+use super::infrastructure::provided::Provided;
 use super::ownership::{controlled_by, owned_by, owners, with_finalizer, with_owner};
 use super::pause;
-use super::write::{self, Watched};
+use super::write::{self, Writable};
 #[cfg(test)]
 pub(super) use node::seen;
 pub(super) use node::{Nodes, Seen, Sight, look};
@@ -37,17 +38,18 @@ const UNREACHABLE_PAUSE: Duration = Duration::from_secs(30);
 /// What a Machine is made of.
 struct Parts {
     config: Option<Arc<KubeadmConfig>>,
-    infrastructure: Option<Arc<WCPMachine>>,
+    infrastructure: Option<Provided<WCPMachine>>,
 }
 
 impl Parts {
     fn of(turn: &Turn, machine: &Machine) -> Self {
         let key = |name: &str| Key { namespace: machine.metadata.namespace.clone(), name: name.to_owned() };
         let config = machine.spec.bootstrap.config_ref.as_ref().filter(|part| part.is_of::<KubeadmConfig>());
-        let infrastructure = Some(&machine.spec.infrastructure_ref).filter(|part| part.is_of::<WCPMachine>());
         Self {
             config: config.and_then(|part| turn.caches.bootstraps.get(&key(&part.name))),
-            infrastructure: infrastructure.and_then(|part| turn.caches.machine_infrastructures.get(&key(&part.name))),
+            infrastructure: turn
+                .caches
+                .provided(&machine.spec.infrastructure_ref, machine.metadata.namespace.as_deref()),
         }
     }
 }
@@ -68,7 +70,7 @@ pub(super) async fn reconcile(turn: &Turn, machine: &Machine) -> Result<Outcome,
         adopt(turn, machine, &**config).await?;
     }
     if let Some(infrastructure) = &parts.infrastructure {
-        adopt(turn, machine, &**infrastructure).await?;
+        adopt(turn, machine, infrastructure).await?;
     }
     let patched = own_fields(turn, machine, &cluster, &parts).await?;
     let machine = patched.as_ref().unwrap_or(machine);
@@ -87,8 +89,8 @@ pub(super) async fn reconcile(turn: &Turn, machine: &Machine) -> Result<Outcome,
 }
 
 /// Looks after a part from now on. The set or control plane that made it no longer does.
-async fn adopt<K: Watched>(turn: &Turn, machine: &Machine, part: &K) -> Result<(), Error> {
-    let Some(mut owners) = with_owner(part.meta(), controlled_by(machine)) else { return Ok(()) };
+async fn adopt<K: Writable>(turn: &Turn, machine: &Machine, part: &K) -> Result<(), Error> {
+    let Some(mut owners) = with_owner(part.metadata(), controlled_by(machine)) else { return Ok(()) };
     let makers = [<MachineSet as Resource>::kind(&()), <KubeadmControlPlane as Resource>::kind(&())];
     owners.retain(|owner: &OwnerReference| !makers.iter().any(|maker| owner.kind == *maker));
     write::patch(turn, part, json!({"metadata": {"ownerReferences": owners}})).await.map(drop)

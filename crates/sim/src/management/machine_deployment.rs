@@ -8,18 +8,17 @@ mod status;
 use std::sync::Arc;
 
 use kube::Api;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{DynamicObject, Patch, PatchParams};
 use serde_json::{Map, Value, json};
-use windlass_api::kind::bootstrap::KubeadmConfigTemplate;
+use windlass_api::kind::ContractReference;
 use windlass_api::kind::cluster_api::{Cluster, MachineDeployment, MachineSet};
-use windlass_api::kind::wcp::WCPMachineTemplate;
 use windlass_api::{annotation, label};
-use windlass_runtime::cache::Cache;
 use windlass_runtime::key::Key;
 use windlass_runtime::runner::Outcome;
 
 use super::context::{Error, Turn, belonging, deleting, path};
 use super::ownership::{is_held, is_owned_by, owned_by, with_finalizer, with_owner};
+use super::part::templates;
 use super::{defaults, pause, write};
 use proportion::Share;
 pub(super) use revision::{has_moved_on, is_current};
@@ -84,12 +83,9 @@ async fn own_fields(
 ) -> Result<Option<MachineDeployment>, Error> {
     let spec = &deployment.spec.template.spec;
     if let Some(config) = &spec.bootstrap.config_ref {
-        let kind = ApiResource::erase::<KubeadmConfigTemplate>(&());
-        adopt_template(turn, &turn.caches.bootstrap_templates, &kind, cluster, &config.name).await?;
+        adopt_template(turn, cluster, config).await?;
     }
-    let kind = ApiResource::erase::<WCPMachineTemplate>(&());
-    let name = &spec.infrastructure_ref.name;
-    adopt_template(turn, &turn.caches.infrastructure_templates, &kind, cluster, name).await?;
+    adopt_template(turn, cluster, &spec.infrastructure_ref).await?;
 
     let mut metadata = Map::new();
     if let Some(owners) = with_owner(&deployment.metadata, owned_by(cluster)) {
@@ -133,18 +129,14 @@ fn left_out(deployment: &MachineDeployment) -> Map<String, Value> {
 }
 
 /// Has a template go with the Cluster.
-pub(super) async fn adopt_template(
-    turn: &Turn,
-    cache: &Cache<DynamicObject>,
-    kind: &ApiResource,
-    cluster: &Cluster,
-    name: &str,
-) -> Result<(), Error> {
+pub(super) async fn adopt_template(turn: &Turn, cluster: &Cluster, reference: &ContractReference) -> Result<(), Error> {
+    let Some((cache, kind)) = templates(turn, reference) else { return Ok(()) };
+    let name = reference.name.as_str();
     let key = Key { namespace: cluster.metadata.namespace.clone(), name: name.to_owned() };
     let Some(template) = cache.get(&key) else { return Ok(()) };
     let Some(owners) = with_owner(&template.metadata, owned_by(cluster)) else { return Ok(()) };
     let namespace = template.metadata.namespace.as_deref().unwrap_or_default();
-    let api: Api<DynamicObject> = Api::namespaced_with(turn.client.clone(), namespace, kind);
+    let api: Api<DynamicObject> = Api::namespaced_with(turn.client.clone(), namespace, &kind);
     let version = &template.metadata.resource_version;
     let change = json!({"metadata": {"ownerReferences": owners, "resourceVersion": version}});
     let written = api.patch(name, &PatchParams::default(), &Patch::Merge(&change)).await;

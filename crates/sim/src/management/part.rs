@@ -12,6 +12,7 @@ use windlass_api::annotation;
 use windlass_api::kind::ContractReference;
 use windlass_api::kind::bootstrap::KubeadmConfigTemplate;
 use windlass_api::kind::wcp::WCPMachineTemplate;
+use windlass_runtime::cache::Cache;
 use windlass_runtime::key::Key;
 
 use super::context::{Error, Turn};
@@ -26,12 +27,24 @@ pub(super) struct Whose {
 
 /// The template that an object refers to, in its own namespace. A reference to another kind leads nowhere.
 pub(super) fn template(turn: &Turn, meta: &ObjectMeta, reference: &ContractReference) -> Option<Arc<DynamicObject>> {
-    let cache = match () {
-        () if reference.is_of::<KubeadmConfigTemplate>() => &turn.caches.bootstrap_templates,
-        () if reference.is_of::<WCPMachineTemplate>() => &turn.caches.infrastructure_templates,
-        () => return None,
-    };
+    let (cache, _) = templates(turn, reference)?;
     cache.get(&Key { namespace: meta.namespace.clone(), name: reference.name.clone() })
+}
+
+/// The kind of the templates that a reference is to, and what was seen of them.
+pub(super) fn templates<'t>(
+    turn: &'t Turn,
+    reference: &ContractReference,
+) -> Option<(&'t Cache<DynamicObject>, ApiResource)> {
+    let caches = &turn.caches;
+    if reference.is_of::<KubeadmConfigTemplate>() {
+        return Some((&caches.bootstrap_templates, ApiResource::erase::<KubeadmConfigTemplate>(&())));
+    }
+    if reference.is_of::<WCPMachineTemplate>() {
+        return Some((&caches.infrastructure_templates, ApiResource::erase::<WCPMachineTemplate>(&())));
+    }
+    let origin = caches.others.templates_of(reference)?;
+    Some((&origin.cache, origin.resource.clone()))
 }
 
 /// Clones a part from its template, and says how to refer to it.

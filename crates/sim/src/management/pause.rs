@@ -9,7 +9,6 @@
 use std::time::Duration;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
-use kube::Resource;
 use serde_json::{Value, json};
 use windlass_api::annotation;
 use windlass_api::kind::cluster_api::Cluster;
@@ -18,21 +17,21 @@ use windlass_runtime::runner::Outcome;
 
 use super::conditions::{self, Fact};
 use super::context::{Error, Turn, is_paused};
-use super::write::{self, Watched};
+use super::write::{self, Writable};
 
 const PAUSED: &str = "Paused";
 
 /// Whether the object is to be left alone for this turn, and when to look again. Says so on the object first, if it does not
 /// say so yet.
-pub(super) async fn held<K: Watched>(
+pub(super) async fn held<K: Writable>(
     turn: &Turn,
     object: &K,
     cluster: Option<&Cluster>,
 ) -> Result<Option<Outcome>, Error> {
-    let Some(known) = object.conditions() else { return Ok(None) };
+    let Some(known) = object.said() else { return Ok(None) };
     let before = condition(known, PAUSED);
     let fact = fact(object, cluster);
-    let (holds, generation) = (fact.holds(), object.meta().generation);
+    let (holds, generation) = (fact.holds(), object.metadata().generation);
     let said = before.is_some_and(|before| {
         before.status == fact.status.to_string()
             && before.message == fact.message
@@ -49,12 +48,12 @@ pub(super) async fn held<K: Watched>(
 }
 
 /// Why the object is paused, or that it is not.
-fn fact<K: Watched>(object: &K, cluster: Option<&Cluster>) -> Fact {
+fn fact<K: Writable>(object: &K, cluster: Option<&Cluster>) -> Fact {
     let of_cluster = cluster.is_some_and(|cluster| cluster.spec.paused == Some(true));
-    let own = is_paused(object.meta());
+    let own = is_paused(object.metadata());
     let why = [
         of_cluster.then(|| "Cluster spec.paused is set to true".to_owned()),
-        own.then(|| format!("{} has the {} annotation", <K as Resource>::kind(&()), annotation::PAUSED)),
+        own.then(|| format!("{} has the {} annotation", object.called(), annotation::PAUSED)),
     ];
     let why: Vec<String> = why.into_iter().flatten().collect();
     if why.is_empty() {

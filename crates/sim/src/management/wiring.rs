@@ -24,6 +24,7 @@ use windlass_runtime::runner::{Options, Runner};
 use windlass_runtime::watch::{Change, Watch};
 
 use super::context::{Caches, belonging, cluster_name, deleting, is_control_plane};
+use super::infrastructure::provided::{Origin, Others, Providers};
 use super::kubeadm_control_plane::Components;
 use super::machine::Nodes;
 use super::machine_deployment;
@@ -54,6 +55,10 @@ pub(super) struct Watches {
     cluster_templates: Watch<DynamicObject>,
     machine_infrastructures: Watch<WCPMachine>,
     infrastructure_templates: Watch<DynamicObject>,
+    other_templates: Vec<Watch<DynamicObject>>,
+    other_machines: Vec<Watch<DynamicObject>>,
+    other_clusters: Vec<Watch<DynamicObject>>,
+    others: Others,
     images: Watch<VirtualMachineImage>,
     machine_classes: Watch<VirtualMachineClass>,
     storage_classes: Watch<StorageClass>,
@@ -64,9 +69,23 @@ pub(super) struct Watches {
 }
 
 impl Watches {
-    pub(super) fn new(client: &Client) -> Self {
+    pub(super) fn new(client: &Client, providers: &Providers) -> Self {
         let labelled = |key: &str| watcher::Config::default().labels(key);
+        let watched = |kinds: &[ApiResource]| {
+            let watch = |kind: &ApiResource| Watch::all_with(client.clone(), kind.clone()).grouped_by(by_label);
+            let watches: Vec<Watch<DynamicObject>> = kinds.iter().map(watch).collect();
+            let origins = kinds.iter().zip(&watches);
+            let origins = origins.map(|(kind, watch)| Origin { resource: kind.clone(), cache: watch.cache() });
+            (origins.collect::<Vec<_>>(), watches)
+        };
+        let (templates, other_templates) = watched(&providers.templates);
+        let (machines, other_machines) = watched(&providers.machines);
+        let (clusters, other_clusters) = watched(&providers.clusters);
         Self {
+            other_templates,
+            other_machines,
+            other_clusters,
+            others: Others { templates, machines, clusters },
             clusters: Watch::all(client.clone()),
             machines: Watch::all(client.clone()).grouped_by(|machine| Some(&machine.spec.cluster_name)),
             machine_sets: Watch::all(client.clone()).grouped_by(|set| Some(&set.spec.cluster_name)),
@@ -117,6 +136,7 @@ impl Watches {
             cluster_templates: self.cluster_templates.cache(),
             machine_infrastructures: self.machine_infrastructures.cache(),
             infrastructure_templates: self.infrastructure_templates.cache(),
+            others: self.others.clone(),
             images: self.images.cache(),
             machine_classes: self.machine_classes.cache(),
             storage_classes: self.storage_classes.cache(),
@@ -149,7 +169,8 @@ impl Watches {
         let (by_bootstrap_template, by_infrastructure_template) = (with(of_template), with(of_template));
         let (by_image, by_machine_class, by_storage_class) =
             (with(of_catalogue), with(of_catalogue), with(of_catalogue));
-        Runner::concerning("management", self.machine_deployments, options, by_deployment)
+        let (other_templates, other_clusters) = (with(of_template), with(of_cluster_infrastructure));
+        let mut runner = Runner::concerning("management", self.machine_deployments, options, by_deployment)
             .watches_changes(self.clusters, move |change| of_cluster(&by_cluster, change))
             .watches(self.cluster_infrastructures, move |part| by_cluster_infrastructure(&part.metadata))
             .watches(self.machine_sets, |set| of_machine_set(&set.metadata))
@@ -172,7 +193,19 @@ impl Watches {
             // Whoever was refused asks again by themselves.
             .watches(self.quotas, |_| Vec::new())
             .watches(self.jobs, |job| vec![itself(Subject::Job, &job.metadata)])
-            .watches(self.pods, |pod| of_pod(&pod.metadata))
+            .watches(self.pods, |pod| of_pod(&pod.metadata));
+        for watch in self.other_machines {
+            runner = runner.watches(watch, |machine| of_part(Subject::MachineInfrastructure, &machine.metadata));
+        }
+        for watch in self.other_clusters {
+            let by_cluster = other_clusters.clone();
+            runner = runner.watches(watch, move |part| by_cluster(&part.metadata));
+        }
+        for watch in self.other_templates {
+            let by_template = other_templates.clone();
+            runner = runner.watches(watch, move |template| by_template(&template.metadata));
+        }
+        runner
     }
 }
 
@@ -238,6 +271,12 @@ fn of_cluster(caches: &Caches, change: &Change<'_, Cluster>) -> Vec<Key> {
     let checks = checks.iter().filter(|check| Some(&check.spec.cluster_name) == meta.name.as_ref());
     keys.extend(checks.map(|check| itself(Subject::MachineHealthCheck, &check.metadata)));
     keys.extend(members(Subject::ClusterInfrastructure, &caches.cluster_infrastructures, meta, |_| true));
+    for origin in &caches.others.clusters {
+        keys.extend(members(Subject::ClusterInfrastructure, &origin.cache, meta, |_| true));
+    }
+    for origin in &caches.others.machines {
+        keys.extend(members(Subject::MachineInfrastructure, &origin.cache, meta, |_| true));
+    }
     keys.extend(members(Subject::MachineDeployment, &caches.machine_deployments, meta, |_| true));
     keys.extend(members(Subject::MachineSet, &caches.machine_sets, meta, |_| true));
     keys.extend(members(Subject::Machine, &caches.machines, meta, |_| true));

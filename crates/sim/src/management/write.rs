@@ -3,6 +3,7 @@
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, Secret};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions};
 use kube::{Api, Resource};
 use serde::Serialize;
@@ -18,7 +19,7 @@ use windlass_runtime::cache::Cache;
 use windlass_runtime::trimmed::Trimmed;
 use windlass_runtime::watch::Object;
 
-use super::context::{Caches, Error, Turn, path};
+use super::context::{Caches, Error, Turn, deleting, path};
 use super::ownership::without_finalizer;
 use super::pause;
 
@@ -71,20 +72,71 @@ watched! { without conditions
     Pod: pods;
 }
 
+/// What of an object is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Whole,
+    Status,
+}
+
+/// An object that is written to, of a kind that is watched.
+pub(super) trait Writable: Sized + Send + Sync {
+    fn metadata(&self) -> &ObjectMeta;
+    /// Its kind.
+    fn called(&self) -> String;
+    /// Its conditions, where its kind has any.
+    fn said(&self) -> Option<&[Condition]>;
+    /// It with these parts of it changed.
+    fn merged(&self, turn: &Turn, part: Part, patch: &Value) -> impl Future<Output = Result<Self, kube::Error>> + Send;
+    /// Deletes it.
+    fn deleted(&self, turn: &Turn, params: &DeleteParams) -> impl Future<Output = Result<(), kube::Error>> + Send;
+}
+
+impl<K: Watched> Writable for K {
+    fn metadata(&self) -> &ObjectMeta {
+        self.meta()
+    }
+
+    fn called(&self) -> String {
+        K::kind(&()).into_owned()
+    }
+
+    fn said(&self) -> Option<&[Condition]> {
+        self.conditions()
+    }
+
+    async fn merged(&self, turn: &Turn, part: Part, patch: &Value) -> Result<Self, kube::Error> {
+        let (api, name) = (trimmed(turn, self), self.meta().name.as_deref().unwrap_or_default());
+        let (params, patch) = (PatchParams::default(), Patch::Merge(patch));
+        let written = match part {
+            Part::Whole => api.patch(name, &params, &patch).await?,
+            Part::Status => api.patch_status(name, &params, &patch).await?,
+        };
+        Ok(told(turn, written.0))
+    }
+
+    async fn deleted(&self, turn: &Turn, params: &DeleteParams) -> Result<(), kube::Error> {
+        let name = self.meta().name.as_deref().unwrap_or_default();
+        // What is held up is answered with the object, what is gone with a status.
+        let answer = trimmed(turn, self).delete(name, params).await?;
+        drop(answer.left().map(|Trimmed(held_up)| told(turn, held_up)));
+        Ok(())
+    }
+}
+
 /// Changes parts of an object, if it still is as it was read. Lists are replaced as a whole.
-pub(super) async fn patch<K: Watched>(turn: &Turn, object: &K, change: Value) -> Result<K, Error> {
-    let (api, name, patch) = prepared(turn, object, change);
-    let written = api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-    Ok(told(turn, written.map_err(|source| failed("change", object, source))?.0))
+pub(super) async fn patch<K: Writable>(turn: &Turn, object: &K, change: Value) -> Result<K, Error> {
+    let written = object.merged(turn, Part::Whole, &prepared(object, change)).await;
+    written.map_err(|source| failed("change", object, source))
 }
 
 /// Replaces the status of an object, if the object still is as it was read. Fields that its type does not know stay. One of
 /// Cluster API says with it that it is not paused, and that no machine has a version any more: an empty list is left out of a
 /// status, and would stay as it was.
-pub(super) async fn status<K: Watched>(turn: &Turn, object: &K, status: &impl Serialize) -> Result<K, Error> {
+pub(super) async fn status<K: Writable>(turn: &Turn, object: &K, status: &impl Serialize) -> Result<K, Error> {
     let mut change = json!({"status": status});
-    if object.conditions().is_some() {
-        pause::deny(&mut change["status"], object.meta(), &turn.now());
+    if object.said().is_some() {
+        pause::deny(&mut change["status"], object.metadata(), &turn.now());
         if let Some(status) = change["status"].as_object_mut() {
             status.entry("versions").or_insert(Value::Null);
         }
@@ -93,14 +145,13 @@ pub(super) async fn status<K: Watched>(turn: &Turn, object: &K, status: &impl Se
 }
 
 /// Replaces the conditions of an object, and nothing else of its status.
-pub(super) async fn conditions<K: Watched>(turn: &Turn, object: &K, conditions: &[Condition]) -> Result<K, Error> {
+pub(super) async fn conditions<K: Writable>(turn: &Turn, object: &K, conditions: &[Condition]) -> Result<K, Error> {
     patch_status(turn, object, json!({"status": {"conditions": conditions}})).await
 }
 
-async fn patch_status<K: Watched>(turn: &Turn, object: &K, change: Value) -> Result<K, Error> {
-    let (api, name, patch) = prepared(turn, object, change);
-    let written = api.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
-    Ok(told(turn, written.map_err(|source| failed("change the status of", object, source))?.0))
+async fn patch_status<K: Writable>(turn: &Turn, object: &K, change: Value) -> Result<K, Error> {
+    let written = object.merged(turn, Part::Status, &prepared(object, change)).await;
+    written.map_err(|source| failed("change the status of", object, source))
 }
 
 /// Makes an object.
@@ -110,21 +161,20 @@ pub(super) async fn create<K: Watched + Serialize>(turn: &Turn, object: &K) -> R
 }
 
 /// Deletes this object, and no later one of its name. One that is gone is fine.
-pub(super) async fn delete<K: Watched>(turn: &Turn, object: &K) -> Result<(), Error> {
+pub(super) async fn delete<K: Writable>(turn: &Turn, object: &K) -> Result<(), Error> {
     delete_with(turn, object, DeleteParams::background()).await
 }
 
+/// The same, unless it is on its way out already.
+pub(super) async fn delete_once<K: Writable>(turn: &Turn, object: &K) -> Result<(), Error> {
+    if deleting(object.metadata()) { Ok(()) } else { delete(turn, object).await }
+}
+
 /// The same, as it is told to.
-pub(super) async fn delete_with<K: Watched>(turn: &Turn, object: &K, params: DeleteParams) -> Result<(), Error> {
-    let preconditions = Preconditions { uid: object.meta().uid.clone(), resource_version: None };
-    let params = params.preconditions(preconditions);
-    let name = object.meta().name.as_deref().unwrap_or_default();
-    match trimmed(turn, object).delete(name, &params).await {
-        // What is held up is answered with the object, what is gone with a status.
-        Ok(answer) => {
-            drop(answer.left().map(|Trimmed(held_up)| told(turn, held_up)));
-            Ok(())
-        }
+pub(super) async fn delete_with<K: Writable>(turn: &Turn, object: &K, params: DeleteParams) -> Result<(), Error> {
+    let preconditions = Preconditions { uid: object.metadata().uid.clone(), resource_version: None };
+    match object.deleted(turn, &params.preconditions(preconditions)).await {
+        Ok(()) => Ok(()),
         Err(source) => match failed("delete", object, source) {
             error if error.is_not_found() => Ok(()),
             error => Err(error),
@@ -133,8 +183,8 @@ pub(super) async fn delete_with<K: Watched>(turn: &Turn, object: &K, params: Del
 }
 
 /// Lets an object go.
-pub(super) async fn release<K: Watched>(turn: &Turn, object: &K, finalizer: &str) -> Result<(), Error> {
-    let Some(finalizers) = without_finalizer(object.meta(), finalizer) else { return Ok(()) };
+pub(super) async fn release<K: Writable>(turn: &Turn, object: &K, finalizer: &str) -> Result<(), Error> {
+    let Some(finalizers) = without_finalizer(object.metadata(), finalizer) else { return Ok(()) };
     match patch(turn, object, json!({"metadata": {"finalizers": finalizers}})).await {
         Ok(_) => Ok(()),
         Err(error) if error.is_not_found() => Ok(()),
@@ -143,18 +193,18 @@ pub(super) async fn release<K: Watched>(turn: &Turn, object: &K, finalizer: &str
 }
 
 /// What was attempted with which object.
-pub(super) fn failed<K: Resource<DynamicType = ()>>(verb: &'static str, object: &K, source: kube::Error) -> Error {
+pub(super) fn failed<K: Writable>(verb: &'static str, object: &K, source: kube::Error) -> Error {
     Error::Api { verb, object: title(object), source: Box::new(source) }
 }
 
 /// The object as people call it.
-pub(super) fn title<K: Resource<DynamicType = ()>>(object: &K) -> String {
-    format!("{} {}", K::kind(&()), path(object.meta()))
+pub(super) fn title<K: Writable>(object: &K) -> String {
+    format!("{} {}", object.called(), path(object.metadata()))
 }
 
-fn prepared<K: Watched>(turn: &Turn, object: &K, mut patch: Value) -> (Api<Trimmed<K>>, String, Value) {
-    patch["metadata"]["resourceVersion"] = json!(object.meta().resource_version);
-    (trimmed(turn, object), object.meta().name.clone().unwrap_or_default(), patch)
+fn prepared<K: Writable>(object: &K, mut patch: Value) -> Value {
+    patch["metadata"]["resourceVersion"] = json!(object.metadata().resource_version);
+    patch
 }
 
 fn api<K: Watched>(turn: &Turn, object: &K) -> Api<K> {

@@ -110,8 +110,13 @@ pub(super) struct Foreign {
 
 /// A kind of a namespace, with a status.
 pub(super) fn foreign_kind<K: Resource<DynamicType = ()>>(about: &'static str) -> Foreign {
+    foreign_resource(ApiResource::erase::<K>(&()), about)
+}
+
+/// The same, of a kind that is not known here.
+pub(super) fn foreign_resource(resource: ApiResource, about: &'static str) -> Foreign {
     Foreign {
-        resource: ApiResource::erase::<K>(&()),
+        resource,
         about,
         scope: "Namespaced",
         short_names: &[],

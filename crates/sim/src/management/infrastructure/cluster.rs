@@ -14,9 +14,13 @@ use crate::management::context::{Error, Turn, after, beside, deleting, workload_
 use crate::management::ownership::{controller, is_held, with_finalizer};
 use crate::management::{pause, write};
 
+use super::provided::Provided;
+
+type Part = Provided<WCPCluster>;
+
 const FINALIZER: &str = "wcpcluster.infrastructure.cluster.vmware.com";
 
-pub(in crate::management) async fn reconcile(turn: &Turn, infrastructure: &WCPCluster) -> Result<Outcome, Error> {
+pub(in crate::management) async fn reconcile(turn: &Turn, infrastructure: &Part) -> Result<Outcome, Error> {
     let meta = &infrastructure.metadata;
     let cluster = owner(turn, infrastructure);
     if let Some(outcome) = pause::held(turn, infrastructure, cluster.as_deref()).await? {
@@ -44,13 +48,13 @@ pub(in crate::management) async fn reconcile(turn: &Turn, infrastructure: &WCPCl
 }
 
 /// The Cluster that looks after it.
-fn owner(turn: &Turn, infrastructure: &WCPCluster) -> Option<Arc<Cluster>> {
+fn owner(turn: &Turn, infrastructure: &Part) -> Option<Arc<Cluster>> {
     let name = controller::<Cluster>(&infrastructure.metadata)?;
     turn.caches.clusters.get(&Key { namespace: infrastructure.metadata.namespace.clone(), name: name.to_owned() })
 }
 
 /// Opens the API, also when it was open before: after a restart nobody listens.
-async fn open(turn: &Turn, infrastructure: &WCPCluster, name: &NamespacedName) -> Result<Outcome, Error> {
+async fn open(turn: &Turn, infrastructure: &Part, name: &NamespacedName) -> Result<Outcome, Error> {
     let workload = turn.workloads.ensure(name);
     let endpoint = turn.doors.open(name, &workload).await?;
     let patched = if infrastructure.spec.control_plane_endpoint.as_ref() == Some(&endpoint) {
@@ -62,7 +66,9 @@ async fn open(turn: &Turn, infrastructure: &WCPCluster, name: &NamespacedName) -
 
     let mut status = infrastructure.status.clone().unwrap_or_default();
     status.initialization = Some(Initialization { provisioned: true });
-    status.failure_domains = turn.faults.infrastructure().failure_domains();
+    if infrastructure.is_known() {
+        status.failure_domains = turn.faults.infrastructure().failure_domains();
+    }
     let ready = Fact::yes("Ready", "Provisioned");
     conditions::set(&mut status.conditions, ready, infrastructure.metadata.generation, &turn.now());
     if infrastructure.status.as_ref() != Some(&status) {
@@ -72,7 +78,7 @@ async fn open(turn: &Turn, infrastructure: &WCPCluster, name: &NamespacedName) -
 }
 
 /// Closes the API, and forgets the workload cluster.
-async fn remove(turn: &Turn, infrastructure: &WCPCluster) -> Result<Outcome, Error> {
+async fn remove(turn: &Turn, infrastructure: &Part) -> Result<Outcome, Error> {
     let meta = &infrastructure.metadata;
     if is_held(meta, FINALIZER) {
         // Its own name, where nobody looks after it: it then never opened anything.

@@ -29,6 +29,9 @@ use crate::management::{pause, write};
 use crate::workload::{Boot, Capacity, Workload};
 
 use super::placement::{self, Place};
+use super::provided::Provided;
+
+type Part = Provided<WCPMachine>;
 
 const FINALIZER: &str = "wcpmachine.infrastructure.cluster.vmware.com";
 
@@ -38,7 +41,7 @@ const CREATED: &str = "VirtualMachineCreated";
 /// How soon the infrastructure is asked again after it has refused.
 const REFUSED_PAUSE: Duration = Duration::from_secs(30);
 
-pub(in crate::management) async fn reconcile(turn: &Turn, infrastructure: &WCPMachine) -> Result<Outcome, Error> {
+pub(in crate::management) async fn reconcile(turn: &Turn, infrastructure: &Part) -> Result<Outcome, Error> {
     let meta = &infrastructure.metadata;
     let cluster = turn.cluster_of(meta);
     if let Some(outcome) = pause::held(turn, infrastructure, cluster.as_deref()).await? {
@@ -65,13 +68,13 @@ pub(in crate::management) async fn reconcile(turn: &Turn, infrastructure: &WCPMa
 }
 
 /// The Machine that looks after it.
-fn owner(turn: &Turn, infrastructure: &WCPMachine) -> Option<Arc<Machine>> {
+fn owner(turn: &Turn, infrastructure: &Part) -> Option<Arc<Machine>> {
     let name = controller::<Machine>(&infrastructure.metadata)?;
     turn.caches.machines.get(&Key { namespace: infrastructure.metadata.namespace.clone(), name: name.to_owned() })
 }
 
 /// Makes a virtual machine, if all is there that it is made from.
-async fn create(turn: &Turn, infrastructure: &WCPMachine, machine: &Machine) -> Result<Outcome, Error> {
+async fn create(turn: &Turn, infrastructure: &Part, machine: &Machine) -> Result<Outcome, Error> {
     if machine.spec.bootstrap.data_secret_name.is_none() {
         return Ok(Outcome::done());
     }
@@ -83,7 +86,8 @@ async fn create(turn: &Turn, infrastructure: &WCPMachine, machine: &Machine) -> 
     let _alone = placement::alone(turn, infrastructure).await;
     let refusal = match refused(turn, meta) {
         Some(refusal) => Place::None(refusal),
-        None => placement::find(turn, infrastructure, machine, CREATED).await?,
+        None if infrastructure.is_known() => placement::find(turn, infrastructure, machine, CREATED).await?,
+        None => machine.spec.failure_domain.clone().map_or(Place::Any, Place::Zone),
     };
     let zone = match refusal {
         Place::Any => None,
@@ -125,7 +129,10 @@ fn refused(turn: &Turn, meta: &ObjectMeta) -> Option<Fact> {
 }
 
 /// What the machine should be made from and is not there, as a fact.
-fn missing(turn: &Turn, infrastructure: &WCPMachine) -> Option<Fact> {
+fn missing(turn: &Turn, infrastructure: &Part) -> Option<Fact> {
+    if !infrastructure.is_known() {
+        return None;
+    }
     let (spec, caches) = (&infrastructure.spec, &turn.caches);
     let refuse = |reason, kind: &str, name: &str| Some(Fact::no(CREATED, reason, format!("there is no {kind} {name}")));
     if caches.images.get(&Key::cluster(&spec.image_name)).is_none() {
@@ -141,13 +148,13 @@ fn missing(turn: &Turn, infrastructure: &WCPMachine) -> Option<Fact> {
 }
 
 /// When the virtual machine was made.
-fn created_at(turn: &Turn, infrastructure: &WCPMachine) -> Timestamp {
+fn created_at(turn: &Turn, infrastructure: &Part) -> Timestamp {
     let conditions = infrastructure.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let since = condition(conditions, CREATED).and_then(|created| created.last_transition_time.parse().ok());
     since.unwrap_or_else(|| turn.clock.now())
 }
 
-async fn switch_on(turn: &Turn, infrastructure: &WCPMachine) -> Result<Outcome, Error> {
+async fn switch_on(turn: &Turn, infrastructure: &Part) -> Result<Outcome, Error> {
     let meta = &infrastructure.metadata;
     let takes = turn.takes(turn.durations.machine_create, "machine create", meta);
     let remaining = turn.remaining(created_at(turn, infrastructure), takes);
@@ -174,12 +181,7 @@ enum Booted {
     Refused(String),
 }
 
-async fn boot(
-    turn: &Turn,
-    infrastructure: &WCPMachine,
-    machine: &Machine,
-    cluster: &Cluster,
-) -> Result<Outcome, Error> {
+async fn boot(turn: &Turn, infrastructure: &Part, machine: &Machine, cluster: &Cluster) -> Result<Outcome, Error> {
     let meta = &infrastructure.metadata;
     let takes = turn.takes(turn.durations.machine_create, "machine create", meta)
         + turn.takes(turn.durations.machine_boot, "machine boot", meta);
@@ -218,14 +220,18 @@ async fn boot(
 /// is known by the second.
 fn begin(
     turn: &Turn,
-    infrastructure: &WCPMachine,
+    infrastructure: &Part,
     machine: &Machine,
     cluster: &Cluster,
     twice: bool,
 ) -> Result<Booted, Error> {
     let Some(user_data) = user_data(turn, machine) else { return Ok(Booted::NotYet) };
     let Some(provider_id) = infrastructure.spec.provider_id.clone() else { return Ok(Booted::NotYet) };
-    let disk = match disk::read(turn, &infrastructure.spec.image_name) {
+    let disk = match infrastructure.is_known() {
+        true => disk::read(turn, &infrastructure.spec.image_name),
+        false => disk::of_version(machine.spec.version.as_deref().unwrap_or_default()),
+    };
+    let disk = match disk {
         Ok(disk) => disk,
         Err(why) => return Ok(Booted::Refused(why)),
     };
@@ -250,7 +256,7 @@ fn begin(
 }
 
 /// How large the machine is, as its class says.
-fn capacity(turn: &Turn, infrastructure: &WCPMachine) -> Capacity {
+fn capacity(turn: &Turn, infrastructure: &Part) -> Capacity {
     let class = turn.caches.machine_classes.get(&Key::cluster(&infrastructure.spec.class_name));
     let hardware = class.and_then(|class| class.spec.hardware.clone());
     hardware.map(|hardware| Capacity { cpus: hardware.cpus, memory: hardware.memory }).unwrap_or_default()
@@ -282,7 +288,7 @@ fn address(turn: &Turn, machine: &Machine) -> String {
 /// Changes the status, if that changes anything.
 async fn say<const N: usize>(
     turn: &Turn,
-    infrastructure: &WCPMachine,
+    infrastructure: &Part,
     change: impl FnOnce(&mut WCPMachineStatus),
     facts: [Fact; N],
 ) -> Result<(), Error> {
@@ -298,7 +304,7 @@ async fn say<const N: usize>(
 }
 
 /// Switches the machine off, and lets it go when it is gone.
-async fn remove(turn: &Turn, infrastructure: &WCPMachine) -> Result<Outcome, Error> {
+async fn remove(turn: &Turn, infrastructure: &Part) -> Result<Outcome, Error> {
     let meta = &infrastructure.metadata;
     if !is_held(meta, FINALIZER) {
         return Ok(Outcome::done());

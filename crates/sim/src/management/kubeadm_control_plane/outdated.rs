@@ -5,6 +5,7 @@ use serde_json::Value;
 use windlass_api::annotation;
 use windlass_api::kind::cluster_api::Machine;
 use windlass_api::kind::control_plane::KubeadmControlPlane;
+use windlass_api::kind::wcp::WCPMachine;
 use windlass_runtime::key::Key;
 
 use super::wire;
@@ -79,9 +80,8 @@ fn created(machine: &Machine) -> Timestamp {
 
 /// Whether the machine's infrastructure was cloned from another template. One that does not say counts as cloned from this.
 fn is_of_another_template(turn: &Turn, control_plane: &KubeadmControlPlane, machine: &Machine) -> bool {
-    let name = machine.spec.infrastructure_ref.name.clone();
-    let key = Key { namespace: machine.metadata.namespace.clone(), name };
-    let Some(infrastructure) = turn.caches.machine_infrastructures.get(&key) else { return false };
+    let (made_as, namespace) = (&machine.spec.infrastructure_ref, machine.metadata.namespace.as_deref());
+    let Some(infrastructure) = turn.caches.provided::<WCPMachine>(made_as, namespace) else { return false };
     let Some(annotations) = infrastructure.metadata.annotations.as_ref() else { return false };
     let template = &control_plane.spec.machine_template.spec.infrastructure_ref;
     let group_kind = format!("{}.{}", template.kind, template.api_group);

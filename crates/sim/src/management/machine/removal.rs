@@ -26,7 +26,7 @@ use super::{FINALIZER, Parts, status};
 use crate::management::conditions::Fact;
 use crate::management::context::{Error, Turn, belonging, deleting, is_control_plane, workload_name};
 use crate::management::ownership::{controller, is_held};
-use crate::management::write::{self, Watched, failed};
+use crate::management::write::{self, failed};
 
 /// How often pods and volumes are looked at.
 const BEAT: Duration = Duration::from_secs(20);
@@ -94,12 +94,12 @@ async fn advance(turn: &Turn, machine: &Machine, cluster: Option<&Cluster>, part
         Ok(Step { reason, message, since, outcome: Outcome::done() })
     };
     if let Some(infrastructure) = &parts.infrastructure {
-        delete(turn, &**infrastructure).await?;
+        write::delete_once(turn, infrastructure).await?;
         let kind = &machine.spec.infrastructure_ref.kind;
         return wait(DeletionReason::WaitingForInfrastructureDeletion, kind, since);
     }
     if let Some(config) = &parts.config {
-        delete(turn, &**config).await?;
+        write::delete_once(turn, &**config).await?;
         let kind = machine.spec.bootstrap.config_ref.as_ref().map(|config| config.kind.as_str()).unwrap_or_default();
         return wait(DeletionReason::WaitingForBootstrapDeletion, kind, since);
     }
@@ -311,9 +311,4 @@ fn given_up(turn: &Turn, machine: &Machine) -> bool {
     let limit = limit.unwrap_or(NODE_DELETION_TIMEOUT_SECONDS);
     let began = machine.metadata.deletion_timestamp.as_ref().map(|began| began.0);
     limit > 0 && began.is_some_and(|began| turn.remaining(began, Duration::from_secs(limit.into())).is_none())
-}
-
-/// Deletes a part, unless it goes already.
-async fn delete<K: Watched>(turn: &Turn, part: &K) -> Result<(), Error> {
-    if deleting(part.meta()) { Ok(()) } else { write::delete(turn, part).await }
 }

@@ -16,7 +16,7 @@ use super::{Parts, provisioned};
 use crate::management::conditions::{self, Fact, WAITING_FOR_CONTROL_PLANE};
 use crate::management::context::{Turn, deleting, is_control_plane};
 use crate::management::ownership::controller;
-use crate::management::write::Watched;
+use crate::management::write::Writable;
 
 const DELETING: &str = "Deleting";
 const BOOTSTRAP: &str = "BootstrapConfigReady";
@@ -121,7 +121,7 @@ fn part_facts(
     reached: &MachineInitialization,
 ) -> [Fact; 2] {
     let config = machine.spec.bootstrap.config_ref.as_ref();
-    let said = parts.config.as_deref().and_then(Watched::conditions);
+    let said = parts.config.as_deref().and_then(Writable::said);
     let mut bootstrap = match config {
         None => Fact::yes(BOOTSTRAP, "DataSecretProvided"),
         Some(config) => part_fact(BOOTSTRAP, machine, &config.kind, reached.bootstrap_data_secret_created, said),
@@ -130,7 +130,7 @@ fn part_facts(
         // What its configuration is about to say, so that it need not be repeated in a write of its own.
         cluster.and_then(waits_for).unwrap_or_default().clone_into(&mut bootstrap.message);
     }
-    let said = parts.infrastructure.as_deref().and_then(Watched::conditions);
+    let said = parts.infrastructure.as_ref().and_then(Writable::said);
     let kind = &machine.spec.infrastructure_ref.kind;
     [bootstrap, part_fact(INFRASTRUCTURE, machine, kind, reached.infrastructure_provisioned, said)]
 }

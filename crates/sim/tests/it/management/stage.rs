@@ -90,6 +90,7 @@ impl Stage {
             seed,
             durations,
             faults: world.faults().clone(),
+            providers: world.providers(),
         };
         tokio::spawn(management.run(std::future::pending()));
         let workloads = world.workloads().clone();

@@ -39,6 +39,12 @@ pub(super) fn read(turn: &Turn, name: &str) -> Result<Disk, String> {
     Ok(Disk { kubelet: distribution.kubernetes.version, images })
 }
 
+/// What is on a disk that is made for a version of Kubernetes, whatever it is called: its programs. All images are in registries.
+pub(super) fn of_version(version: &str) -> Result<Disk, String> {
+    let kubelet = version.parse().map_err(|error| format!("no disk is made for the version {version:?}: {error}"))?;
+    Ok(Disk { kubelet, images: Vec::new() })
+}
+
 fn kubernetes_images(distribution: &Distribution) -> Vec<String> {
     let Distribution { kubernetes, etcd, coredns, .. } = distribution;
     let tag = kubernetes.version.tag();
