@@ -168,9 +168,15 @@ impl<'a> Course<'a> {
         // It is said of a pause that is ours, or is over.
         let annotated = self.cluster.metadata.annotations.as_ref().is_some_and(|it| annotation::PAUSED.is_in(it));
         if wait.reason == TopologyReason::Paused.as_str() && !annotated {
-            wait.message = match Held::of(self.cluster).hold {
-                Some(release) => format!("the packages of {release} are in, and the hold of its machines ends"),
-                None => "it is paused no more, and Cluster API has not gone on yet".to_owned(),
+            (wait.stage, wait.message) = match Held::of(self.cluster).hold {
+                Some(release) if self.packages_of() != Some(release.as_str()) => (
+                    Stage::Packages.to_string(),
+                    format!("the packages of {release} come first, and are not chosen yet"),
+                ),
+                Some(release) => {
+                    (wait.stage, format!("the packages of {release} are in, and the hold of its machines ends"))
+                }
+                None => (wait.stage, "it is paused no more, and Cluster API has not gone on yet".to_owned()),
             };
         }
         Some(wait)
@@ -308,6 +314,9 @@ mod tests {
         check(&asks, &failing, Word::Updating, &[told]);
         let ends = format!("Cluster/wl: the packages of {NEW} are in, and the hold of its machines ends");
         check(&held, &well, Word::Updating, &[&ends]);
+        let not_chosen = format!("Cluster/wl: the packages of {NEW} come first, and are not chosen yet");
+        let before = json!({"status": {"resolvedTKR": "v1.24.9---vmware.1-tkg.1"}});
+        check(&held, &before, Word::Updating, &[&not_chosen]);
         let mut let_go = held.clone();
         (let_go["metadata"], let_go["spec"]["paused"]) = (json!({}), json!(false));
         let not_yet = "Cluster/wl: it is paused no more, and Cluster API has not gone on yet";

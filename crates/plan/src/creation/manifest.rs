@@ -187,8 +187,7 @@ fn strangers(path: &str, object: &Value, known: &Value, found: &mut Vec<String>)
                 strangers(&format!("{path}[{index}]"), value, &known[index], found);
             }
         }
-        Value::Null => {}
-        _ if known.is_null() => found.push(path.to_owned()),
+        _ if known.is_null() && !object.is_null() => found.push(path.to_owned()),
         _ => {}
     }
 }

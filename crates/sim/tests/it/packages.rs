@@ -188,33 +188,6 @@ fn a_newer_version_is_installed_by_itself_and_an_older_one_only_if_it_is_allowed
 }
 
 #[test]
-fn what_turns_out_to_be_for_another_kubernetes_is_not_taken_back_by_itself() {
-    in_world(|world| async move {
-        let shop = Shop::open(world.client()).await;
-        for version in ["1.0.0", "1.1.0-rc.1", "1.1.0+vmware.1", "1.1.0+vmware.2"] {
-            shop.offer(version).await;
-        }
-        shop.install(">=1.0.0").await;
-        seconds(10).await;
-        assert_eq!(shop.told().await, three("ReconcileSucceeded", "1.1.0+vmware.2", "Reconcile succeeded"));
-
-        let elsewhere = json!({"spec": {"kubernetesVersionSelection": {"constraints": "<1.0.0"}}});
-        for version in ["1.1.0+vmware.1", "1.1.0+vmware.2"] {
-            let name = format!("greeter.example.com.{version}");
-            let patch = Patch::Merge(&elsewhere);
-            shop.api::<Package>().patch(&name, &PatchParams::default(), &patch).await.unwrap();
-        }
-        seconds(900).await;
-        assert_eq!((shop.told().await.0, shop.told().await.1), ("ReconcileFailed".to_owned(), "1.0.0".to_owned()));
-        let message = shop.status().await.useful_error_message.unwrap();
-        let wanted =
-            "Stopped installing matched version '1.0.0' since last attempted version '1.1.0+vmware.2' is higher.";
-        assert_eq!(message.lines().next(), Some(wanted));
-        assert_eq!(shop.greeting().await.as_deref(), Some("1.1.0+vmware.2 world"), "what runs is left alone");
-    });
-}
-
-#[test]
 fn where_no_version_is_wanted_it_is_told_which_there_were() {
     in_world(|world| async move {
         let shop = Shop::open(world.client()).await;
