@@ -5,6 +5,7 @@ mod bad;
 mod consent;
 mod fields;
 mod reviewed;
+mod templates;
 
 use std::sync::OnceLock;
 

@@ -7,11 +7,13 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use windlass_api::condition::ConditionType;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::kind::topology::ClusterClass;
 use windlass_controller::rights::{self, Component, Right};
+use windlass_plan::gate::Blocked;
 use windlass_plan::resolve::hold::HoldBy;
 use windlass_rehearse::assembly::{Assembly, Settings};
 use windlass_rehearse::traffic::{Need, Place};
@@ -147,10 +149,19 @@ async fn upgraded(world: World) {
     hours(3).await;
 }
 
-/// A cluster whose release is a label, led to another.
+/// A cluster whose release is a label, led to another, which somebody has to approve.
 async fn by_label(world: World) {
+    let required = json!({"metadata": {"labels": {"windlass.dev/approval": "required"}}});
+    let namespaces: Api<Namespace> = Api::all(world.client());
+    namespaces.patch("default", &PatchParams::default(), &Patch::Merge(&required)).await.unwrap();
     let release = json!({"metadata": {"labels": {"release.giantswarm.io/version": "36.1.0"}}});
     merge::<Cluster>(&world, "shop", release).await;
+    hours(1).await;
+    let cluster = Api::<Cluster>::default_namespaced(world.client()).get("shop").await.unwrap();
+    let conditions = cluster.status.unwrap_or_default().conditions;
+    let waits = ConditionType::ReleaseApplied.among(&conditions).unwrap();
+    let digest = Blocked::asked_to_agree_to(&waits.message).unwrap();
+    merge::<Cluster>(&world, "shop", json!({"metadata": {"annotations": {"windlass.dev/approved": digest}}})).await;
     hours(3).await;
 }
 
