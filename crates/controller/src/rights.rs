@@ -128,13 +128,14 @@ const CONTROLLERS: &[Right] = &[
     right("infrastructure.cluster.vmware.com", &["wcpclustertemplates"], &["get"]).within(SYSTEM),
     right("infrastructure.cluster.vmware.com", &["wcpmachinetemplates"], &["get", "list", "watch", "create", "delete"]),
     right("kappctrl.k14s.io", &["apps"], &["get"]),
-    right("packaging.carvel.dev", &["packageinstalls"], &["get", "list", "watch", "patch"]),
+    right("packaging.carvel.dev", &["packageinstalls"], &["get", "list", "watch", "create", "patch"]),
     right("run.tanzu.vmware.com", &["clusterbootstraps"], &["get", "list", "watch", "create", "patch"]),
     right("run.tanzu.vmware.com", &["clusterbootstraps/status", "tanzukubernetesclusters/status"], &["patch"]),
     right("run.tanzu.vmware.com", &["kappcontrollerconfigs"], &["get", "create", "patch"]),
     right("run.tanzu.vmware.com", &["osimages"], &["list", "watch"]),
     right("run.tanzu.vmware.com", &["tanzukubernetesclusters"], &["list", "watch", "patch"]),
-    right("run.tanzu.vmware.com", &["tanzukubernetesreleases"], &["get", "list", "watch"]),
+    right("run.tanzu.vmware.com", &["tanzukubernetesreleases"], &["get", "list", "watch", "patch"]),
+    right("run.tanzu.vmware.com", &["tanzukubernetesreleases/status"], &["patch"]),
     right("run.tanzu.vmware.com", &["clusterbootstraptemplates"], &["get"]).within(SYSTEM),
     right("runtime.cluster.x-k8s.io", &["extensionconfigs"], &["create"]),
     right("vmoperator.vmware.com", &["virtualmachineimages"], &["list", "watch"]),
@@ -162,6 +163,7 @@ const ANSWERS: &[Right] = &[
     right("cpi.tanzu.vmware.com", &["vspherecpiconfigs"], &["get"]),
     right("csi.tanzu.vmware.com", &["vspherecsiconfigs"], &["get"]),
     right("data.packaging.carvel.dev", &["packages"], &["list"]).within(SYSTEM),
+    right("authorization.k8s.io", &["subjectaccessreviews"], &["create"]),
     right("events.k8s.io", &["events"], &["create"]),
     right("events.k8s.io", &["events"], &["get", "patch"]).because(AGAIN),
     right("run.tanzu.vmware.com", &["clusterbootstraps", "kappcontrollerconfigs"], &["get"]),
@@ -177,7 +179,7 @@ const ANSWERS: &[Right] = &[
         &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
         &["get", "patch"],
     )
-    .named(&[webhooks::CONFIG])
+    .named(&[webhooks::MUTATING, webhooks::VALIDATING])
     .because(CERTIFICATES),
     right("runtime.cluster.x-k8s.io", &["extensionconfigs"], &["get", "patch"])
         .named(&[hooks::CONFIG])

@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use tower::Service;
@@ -53,7 +53,7 @@ where
         if !asked.writes {
             return Box::pin(self.inner.call(request));
         }
-        let (process, number) = (self.process.clone(), self.process.asks());
+        let (process, number, traffic) = (self.process.clone(), self.process.asks(), self.traffic.clone());
         let answer = match process.before(&asked.to_string()) {
             None => self.inner.call(request).left_future(),
             Some(wait) => {
@@ -67,6 +67,9 @@ where
         };
         Box::pin(async move {
             let response = answer.await?;
+            if response.status() == StatusCode::CREATED {
+                traffic.created(process.caller(), &asked);
+            }
             if response.status().is_success() {
                 process.wrote(asked.to_string(), Some(number)).await;
             }

@@ -31,6 +31,13 @@ pub struct Need {
     pub namespace: String,
 }
 
+impl Need {
+    fn of(asked: &Asked, verb: &'static str) -> Self {
+        let Asked { group, resource, namespace, .. } = asked;
+        Self { verb, group: group.clone(), resource: resource.clone(), namespace: namespace.clone() }
+    }
+}
+
 /// Counts requests. A handle: clones count together.
 #[derive(Clone, Default)]
 pub struct Traffic(Arc<Mutex<Counts>>);
@@ -39,16 +46,15 @@ pub struct Traffic(Arc<Mutex<Counts>>);
 type Counts = BTreeMap<(Caller, Place, Need), Requests>;
 
 impl Traffic {
+    /// A request has made an object. Whoever applies one that is not there needs the right to create it, too.
+    pub fn created(&self, caller: Caller, asked: &Asked) {
+        self.lock().entry((caller, asked.place, Need::of(asked, "create"))).or_default();
+    }
+
     /// Counts a request.
     pub fn count(&self, caller: Caller, asked: &Asked) {
         let mut counts = self.lock();
-        let need = Need {
-            verb: asked.verb,
-            group: asked.group.clone(),
-            resource: asked.resource.clone(),
-            namespace: asked.namespace.clone(),
-        };
-        let requests = counts.entry((caller, asked.place, need)).or_default();
+        let requests = counts.entry((caller, asked.place, Need::of(asked, asked.verb))).or_default();
         requests.all += 1;
         requests.writes += u64::from(asked.writes);
     }
@@ -81,7 +87,7 @@ impl Traffic {
         for ((caller, place, need), requests) in &*self.lock() {
             *sums.entry((*caller, *place, need.verb, need.resource.clone())).or_default() += requests.all;
         }
-        let mut lines: Vec<_> = sums.into_iter().collect();
+        let mut lines: Vec<_> = sums.into_iter().filter(|(_, all)| *all > 0).collect();
         lines.sort_by_key(|(_, all)| std::cmp::Reverse(*all));
         let line = |((caller, place, verb, resource), all): ((Caller, Place, &str, String), u64)| {
             format!("{all:>6}  {caller:<12} {place:<10} {verb:<7} {resource}\n")

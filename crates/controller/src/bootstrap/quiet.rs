@@ -11,6 +11,7 @@ use windlass_plan::bootstrap::{Reference, Subject};
 use windlass_runtime::runner::Ctx;
 
 use super::{Context, Error, observe};
+use crate::said::is_forbidden;
 
 /// The group of the control planes that always say whether they are paused.
 const CONTROL_PLANES: &str = "controlplane.cluster.x-k8s.io";
@@ -56,8 +57,15 @@ async fn referred(
     let api_version = observe::api_version(&ctx.access.client, &asked).await?;
     let version = api_version.rsplit('/').next().unwrap_or_default();
     let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(api_group, version, kind));
-    let found = observe::find(&api(ctx, subject, &resource), name).await?;
-    Ok(found.map(|found| of(kind, &found, api_group == CONTROL_PLANES)))
+    match observe::find(&api(ctx, subject, &resource), name).await {
+        // Which kinds there are is for whoever provides machines to say, and no role can know them all. It is waited for, and told.
+        Err(Error::Read { source, .. }) if is_forbidden(&source) => {
+            let object = format!("{kind} {}/{name}", subject.namespace.as_str());
+            let right = format!("the right to get {}.{api_group}", resource.plural);
+            Ok(Some(Watched::unread(format!("{object}, which cannot be read: windlass-controllers lacks {right}"))))
+        }
+        found => Ok(found?.map(|found| of(kind, &found, api_group == CONTROL_PLANES))),
+    }
 }
 
 fn api(ctx: &Ctx<Context>, subject: &Subject, kind: &ApiResource) -> Api<DynamicObject> {

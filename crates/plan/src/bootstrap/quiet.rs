@@ -43,6 +43,11 @@ impl Watched {
         })
     }
 
+    /// Something of which nobody can tell us whether it was let go of.
+    pub fn unread(object: String) -> Self {
+        Self { object, generation: None, conditions: Vec::new(), of_cluster_api: true }
+    }
+
     /// Whether its controller has let go of it, as it is now.
     pub fn is_let_go(&self) -> bool {
         match ConditionType::Paused.among(&self.conditions) {
@@ -84,5 +89,6 @@ mod tests {
         check(None, false, true);
         check(Some(("False", 2)), false, false);
         assert_eq!(moving(&[]), None);
+        assert_eq!(moving(&[Watched::unread("DevCluster dev/a".to_owned())]), Some("DevCluster dev/a"));
     }
 }

@@ -4,14 +4,17 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::Namespace;
-use kube::Api;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
+use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use windlass_api::condition::ConditionType;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::ClusterUpdate;
+use windlass_api::kind::release::{OSImage, TanzuKubernetesRelease};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::kind::topology::ClusterClass;
+use windlass_api::{annotation, label};
 use windlass_controller::rights::{self, Component, Right};
 use windlass_plan::gate::Blocked;
 use windlass_plan::resolve::hold::HoldBy;
@@ -143,6 +146,41 @@ async fn of_a_copy(world: World) {
     assert!(classes("team-a").get_opt(CLASS).await.unwrap().is_none(), "its copy is gone");
 }
 
+/// A release that was published a moment ago: nobody has judged it, and it has no labels to be found by.
+async fn published(world: World) {
+    let client = world.client();
+    let releases: Api<TanzuKubernetesRelease> = Api::all(client.clone());
+    let images: Api<OSImage> = Api::all(client);
+    let like = |version: &str| version.replace("v1.26.5", "v1.26.6");
+    let mut release = releases.get("v1.26.5---vmware.2-tkg.1").await.unwrap();
+    release.metadata = named(&like(&release.name_any()));
+    (release.spec.version, release.status) = (like(&release.spec.version), None);
+    release.spec.kubernetes.version = like(&release.spec.kubernetes.version);
+    let mut image = images.get("v1.26.5---vmware.2-tkg.1-ubuntu").await.unwrap();
+    image.metadata = named(&like(&image.name_any()));
+    image.spec.kubernetes_version = like(&image.spec.kubernetes_version);
+    images.create(&PostParams::default(), &image).await.unwrap();
+    releases.create(&PostParams::default(), &release).await.unwrap();
+    hours(1).await;
+    let judged = releases.get(&release.name_any()).await.unwrap();
+    assert!(judged.status.is_some() && judged.metadata.labels.is_some(), "{judged:?}");
+}
+
+fn named(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
+}
+
+/// An upgrade that somebody has to approve, and approves.
+async fn approved(world: World) {
+    let wanted = json!({"metadata": {"labels": {label::APPROVAL.name: "required"}}});
+    let namespaces: Api<Namespace> = Api::all(world.client());
+    namespaces.patch("default", &PatchParams::default(), &Patch::Merge(wanted)).await.unwrap();
+    merge::<TanzuKubernetesCluster>(&world, "my-tkc", to("v1.16.7")).await;
+    hours(1).await;
+    let approval = json!({"metadata": {"annotations": {annotation::APPROVED.name: "sha256:something-else"}}});
+    merge::<TanzuKubernetesCluster>(&world, "my-tkc", approval).await;
+}
+
 /// An upgrade, of whatever is there.
 async fn upgraded(world: World) {
     merge::<TanzuKubernetesCluster>(&world, "my-tkc", to("v1.16.7")).await;
@@ -177,6 +215,8 @@ async fn given_up(world: World, after: Duration) {
 fn suite() -> Needed {
     let mut needed = Needed::default();
     let empty = start::empty();
+    recorded(&mut needed, &empty, HoldBy::Pause, published);
+    recorded(&mut needed, &start::one_and_one().world, HoldBy::Pause, approved);
     recorded(&mut needed, &empty, HoldBy::Pause, of_a_copy);
     recorded(&mut needed, &certificates::owned_by(Owner::First), HoldBy::Pause, upgraded);
     for seconds in [60, 150, 240, 330] {
