@@ -63,10 +63,13 @@ fn a_bad_profile_is_refused_with_the_field_and_what_would_be_right() {
     check(|text| text.replace("template: BoxMachineTemplate\n", ""), "missing field");
     check(|text| text.replace("{field:", "{required: perhaps, field:"), "profile cannot be read");
     check(|text| text.replace("/v1beta2", ""), r#"profile.apiVersion is "infrastructure.example.com"; accepted are"#);
-    check(|text| text.replace("infrastructure.example.com", "*"), r#"profile.apiVersion is "*/v1beta2""#);
+    check(
+        |text| text.replace("infrastructure.example.com/v1beta2", "'*/v1beta2'"),
+        r#"profile.apiVersion is "*/v1beta2""#,
+    );
     check(|text| text.replace("/v1beta2", "/*"), "profile.apiVersion is");
     check(|text| text.replace("infrastructure.example.com", "cluster.x-k8s.io"), "are Cluster API's own");
-    check(|text| text.replace("BoxMachineTemplate", "*"), r#"profile.template is "*", which is no kind"#);
+    check(|text| text.replace("BoxMachineTemplate", "'*'"), r#"profile.template is "*", which is no kind"#);
     check(|text| text.replace("BoxMachineTemplate", "BoxMachine"), "the kind of a template ends in Template");
     check(|text| text.replace("BoxMachineTemplate", "Template"), "the kind of a template ends in Template");
     check(|text| text.replace("BoxCluster", "box clusters"), "profile.cluster is");
