@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use kube::ResourceExt;
 use kube::api::{Api, DynamicObject, ListParams, PostParams};
 use kube::core::ApiResource;
-use kube::ResourceExt;
 use serde_json::{Value, json};
 use windlass_api::kind::bootstrap::KubeadmConfigTemplate;
 use windlass_api::kind::cluster_api::{Cluster, Machine, MachineDeployment};
