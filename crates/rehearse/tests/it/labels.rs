@@ -2,6 +2,7 @@
 
 mod bad;
 mod fields;
+pub mod infrastructure;
 
 use std::sync::OnceLock;
 
