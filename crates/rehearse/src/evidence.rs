@@ -23,6 +23,7 @@ use windlass_plan::risk::evidence::{Evidence, Rolls, Versions};
 
 use crate::rehearsal::Wish;
 use crate::snapshot::Snapshot;
+pub(crate) use label::profiles;
 use lists::Lists;
 use object::{name_of, namespace_of};
 

@@ -117,7 +117,11 @@ impl Snapshot {
     /// The objects that are only kept, with the cluster that they are of where it is no management cluster: a World has none
     /// of them. Webhooks and API services of others are among them: they are data to judge by, and are never called.
     pub fn only_data(&self) -> impl Iterator<Item = (Option<&NamespacedName>, &Value)> {
-        let management = kinds::only_data(kinds::management(), &self.management).map(|object| (None, object));
+        let infrastructure = kinds::Infrastructure::among(&self.management);
+        let rows = infrastructure.with_management();
+        let is_only_data = |object: &&Value| kinds::is_only_data(&rows, object);
+        let management: Vec<&Value> = self.management.iter().filter(is_only_data).collect();
+        let management = management.into_iter().map(|object| (None, object));
         let workloads = self.workloads.iter().flat_map(|(cluster, workload)| {
             kinds::only_data(kinds::workload(), &workload.objects).map(move |object| (Some(cluster), object))
         });

@@ -3,7 +3,10 @@
 use kube::core::{ApiResource, GroupVersionKind};
 use serde_json::Value;
 use windlass_api::label;
+use windlass_plan::profile::Profile;
 use windlass_plan::resolve::compatibility::METADATA;
+
+use crate::evidence::profiles;
 
 /// What a snapshot without a kind is worth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +29,9 @@ pub(super) enum Chosen {
     Named(&'static str),
 }
 
-const CONFIG_MAPS: [Chosen; 4] = [
+const CONFIG_MAPS: [Chosen; 5] = [
+    // First: what they say decides which other kinds there are.
+    Chosen::Labelled(label::INFRASTRUCTURE_PROFILE.name),
     Chosen::Labelled(label::KEPT_RELEASE.name),
     Chosen::Labelled(label::RELEASE_VERSION.name),
     Chosen::Labelled(label::ADDITIONAL_COMPATIBLE_RELEASES.name),
@@ -44,32 +49,32 @@ enum Use {
 
 /// A kind, and what it is for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Row {
-    group: &'static str,
-    version: &'static str,
-    kind: &'static str,
-    plural: &'static str,
+pub(super) struct Row<'n> {
+    group: &'n str,
+    version: &'n str,
+    kind: &'n str,
+    plural: &'n str,
     pub(super) need: Need,
     use_: Use,
 }
 
-const fn row(need: Need, [group, version, kind, plural]: [&'static str; 4]) -> Row {
+const fn row(need: Need, [group, version, kind, plural]: [&str; 4]) -> Row<'_> {
     Row { group, version, kind, plural, need, use_: Use::Restored }
 }
 
-const fn always(names: [&'static str; 4]) -> Row {
+const fn always(names: [&str; 4]) -> Row<'_> {
     row(Need::Always, names)
 }
 
-const fn usually(names: [&'static str; 4]) -> Row {
+const fn usually(names: [&str; 4]) -> Row<'_> {
     row(Need::Usually, names)
 }
 
-const fn sometimes(names: [&'static str; 4]) -> Row {
+const fn sometimes(names: [&str; 4]) -> Row<'_> {
     row(Need::Sometimes, names)
 }
 
-const fn data(need: Need, names: [&'static str; 4]) -> Row {
+const fn data(need: Need, names: [&str; 4]) -> Row<'_> {
     Row { use_: Use::Data, ..row(need, names) }
 }
 
@@ -85,7 +90,7 @@ const PACKAGING: &str = "packaging.carvel.dev";
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// Those without which there is nothing to rehearse come first: whoever may read nothing hears of it at once.
-const MANAGEMENT: &[Row] = &[
+const MANAGEMENT: &[Row<'static>] = &[
     always([CLUSTER_API, "v1beta2", "Cluster", "clusters"]),
     always([CLUSTER_API, "v1beta2", "Machine", "machines"]),
     usually([CLUSTER_API, "v1beta2", "MachineSet", "machinesets"]),
@@ -143,7 +148,7 @@ const DEFINITIONS: [&str; 4] = ["apiextensions.k8s.io", "v1", "CustomResourceDef
 const API_SERVICES: [&str; 4] = ["apiregistration.k8s.io", "v1", "APIService", "apiservices"];
 
 /// What nodes and add-ons are made of. An add-on of another kind would be applied once more in a rehearsal.
-const WORKLOAD: &[Row] = &[
+const WORKLOAD: &[Row<'static>] = &[
     usually(["", "v1", "Node", "nodes"]),
     usually(["", "v1", "Namespace", "namespaces"]),
     usually(["", "v1", "Pod", "pods"]),
@@ -189,7 +194,7 @@ const WORKLOAD: &[Row] = &[
     data(Need::Sometimes, API_SERVICES),
 ];
 
-impl Row {
+impl Row<'_> {
     /// The kind, for a client.
     pub(super) fn resource(&self) -> ApiResource {
         let gvk = GroupVersionKind::gvk(self.group, self.version, self.kind);
@@ -214,17 +219,43 @@ impl Row {
 }
 
 /// The kinds of the management side.
-pub(super) fn management() -> &'static [Row] {
+pub(super) fn management() -> &'static [Row<'static>] {
     MANAGEMENT
 }
 
 /// The kinds of the management side whose objects are in a World.
-pub(super) fn restored_management() -> impl Iterator<Item = &'static Row> {
+pub(super) fn restored_management() -> impl Iterator<Item = &'static Row<'static>> {
     MANAGEMENT.iter().filter(|row| row.use_ == Use::Restored)
 }
 
+/// The kinds of infrastructure beside the built-in one: those of which there are profiles.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Infrastructure(Vec<ApiResource>);
+
+impl Infrastructure {
+    /// Those that objects of the management side say.
+    pub(super) fn among(objects: &[Value]) -> Self {
+        let kinds = |profile: &Profile| {
+            let names = [Some(profile.template.as_str()), Some(profile.machine()), profile.cluster.as_deref()];
+            let kind = |name: &str| GroupVersionKind::gvk(&profile.group, &profile.version, name);
+            names.into_iter().flatten().map(|name| ApiResource::from_gvk(&kind(name))).collect::<Vec<_>>()
+        };
+        Self(profiles(objects).added().flat_map(kinds).collect())
+    }
+
+    /// Where nobody has installed the provider, there is nothing of it.
+    pub(super) fn rows(&self) -> Vec<Row<'_>> {
+        self.0.iter().map(|kind| sometimes([&kind.group, &kind.version, &kind.kind, &kind.plural])).collect()
+    }
+
+    /// All kinds of the management side, with these.
+    pub(super) fn with_management(&self) -> Vec<Row<'_>> {
+        MANAGEMENT.iter().copied().chain(self.rows()).collect()
+    }
+}
+
 /// The kinds of a workload cluster.
-pub(super) fn workload() -> &'static [Row] {
+pub(super) fn workload() -> &'static [Row<'static>] {
     WORKLOAD
 }
 
@@ -235,12 +266,12 @@ pub(super) fn is_of_packages(object: &Value) -> bool {
 }
 
 /// Whether an object is only kept: no World has its kind, or none may act on it.
-pub(super) fn is_only_data(rows: &[Row], object: &Value) -> bool {
+pub(super) fn is_only_data(rows: &[Row<'_>], object: &Value) -> bool {
     let [api_version, kind] = ["apiVersion", "kind"].map(|field| object[field].as_str().unwrap_or_default());
     !rows.iter().any(|row| row.is_restored(api_version, kind))
 }
 
 /// The objects that are only kept.
-pub(super) fn only_data<'a>(rows: &'static [Row], objects: &'a [Value]) -> impl Iterator<Item = &'a Value> {
+pub(super) fn only_data<'a>(rows: &'a [Row<'a>], objects: &'a [Value]) -> impl Iterator<Item = &'a Value> {
     objects.iter().filter(|object| is_only_data(rows, object))
 }

@@ -12,7 +12,9 @@ use windlass_apiserver::store::{Expect, Key, Range, Resource, Store};
 use windlass_sim::workload::{Member, Seen};
 use windlass_sim::world::{self, World};
 
-use super::{EtcdMember, Snapshot, kinds};
+use super::kinds::{self, Infrastructure};
+use super::{EtcdMember, Snapshot};
+use crate::evidence::profiles;
 
 /// A snapshot that is none of a World.
 #[derive(Debug, thiserror::Error)]
@@ -34,7 +36,17 @@ impl Snapshot {
         for kind in kinds::restored_management().map(kinds::Row::resource) {
             clear(world.management(), &store_name(&kind.plural, &kind.group));
         }
-        put_all(world.management(), kinds::management(), &self.management);
+        for profile in profiles(&self.management).added() {
+            let offered = world.offer_infrastructure(
+                &profile.group,
+                &profile.version,
+                &profile.template,
+                profile.cluster.as_deref(),
+            );
+            offered.await.map_err(RestoreError::World)?;
+        }
+        let infrastructure = Infrastructure::among(&self.management);
+        put_all(world.management(), &infrastructure.with_management(), &self.management);
         for (cluster, snapshot) in &self.workloads {
             let workload = world.workloads().ensure(cluster);
             workload.server().identities().skip_to(draw);
@@ -68,7 +80,7 @@ fn seen(member: &EtcdMember) -> Seen {
     Seen { member: Member { id, name, learner, healthy, leader, version }, alarms }
 }
 
-fn put_all(server: &ApiServer, rows: &[kinds::Row], objects: &[Value]) {
+fn put_all(server: &ApiServer, rows: &[kinds::Row<'_>], objects: &[Value]) {
     let registry = server.registry();
     for object in objects.iter().filter(|object| !kinds::is_only_data(rows, object)) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();

@@ -14,7 +14,7 @@ use windlass_plan::inventory;
 use windlass_sim::workload::Alarm;
 use windlass_sim::world::World;
 
-use super::kinds::{self, Chosen, Need, Row};
+use super::kinds::{self, Chosen, Infrastructure, Need, Row};
 use super::{EtcdMember, Gap, Snapshot, WorkloadSnapshot, place, sort};
 use crate::assembly;
 use list::Reader;
@@ -40,6 +40,14 @@ pub async fn take(client: &Client, workloads: &dyn Workloads, now: Timestamp) ->
             Err(kube::Error::Api(status)) if row.need != Need::Always => {
                 gaps.extend(gap(row, &status, "the management cluster"));
             }
+            Err(source) => return Err(TakeError { what: row.resource_name(), source: Box::new(source) }),
+        }
+    }
+    let infrastructure = Infrastructure::among(&management);
+    for row in infrastructure.rows() {
+        match reader.list(&row, Chosen::All).await {
+            Ok(objects) => management.extend(objects),
+            Err(kube::Error::Api(status)) => gaps.extend(gap(&row, &status, "the management cluster")),
             Err(source) => return Err(TakeError { what: row.resource_name(), source: Box::new(source) }),
         }
     }
@@ -79,7 +87,7 @@ fn name(object: &Value) -> Option<NamespacedName> {
 }
 
 /// What is missing when a kind is refused. Nothing, where many clusters do not have it.
-fn gap(row: &Row, status: &kube::core::Status, of: &str) -> Option<Gap> {
+fn gap(row: &Row<'_>, status: &kube::core::Status, of: &str) -> Option<Gap> {
     let resource = row.resource_name();
     let what = format!("{resource} of {of}");
     // By their codes: a path that a server does not have is answered without a reason.

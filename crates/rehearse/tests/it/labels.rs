@@ -4,6 +4,7 @@ mod abort;
 mod bad;
 mod consent;
 mod fields;
+pub mod infrastructure;
 mod reviewed;
 mod templates;
 

@@ -286,6 +286,19 @@ fn no_right_is_missing_and_none_is_unused() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What each part does to templates of an infrastructure that was added is what the role of that is made of.
+#[test]
+fn templates_of_an_added_infrastructure_are_used_as_their_role_says() {
+    let mut needed = Needed::default();
+    recorded(&mut needed, &labels::infrastructure::started().world, HoldBy::Pause, by_label);
+    for component in Component::ALL {
+        let of_dev = needed.of(component).iter().filter(|need| need.group == "infrastructure.cluster.x-k8s.io");
+        let used: BTreeSet<(&str, &str)> = of_dev.map(|need| (need.resource.as_str(), need.verb)).collect();
+        let given = rights::of_templates(component).iter().map(|verb| ("devmachinetemplates", *verb)).collect();
+        assert_eq!(used, given, "{component:?}");
+    }
+}
+
 /// No right is one to everything, and none lets somebody give themselves more.
 #[test]
 fn no_right_is_one_to_everything() {

@@ -29,7 +29,7 @@ impl Reader {
     }
 
     /// The objects of a kind, without what is secret and without what only the server needs.
-    pub(super) async fn list(&mut self, row: &Row, chosen: Chosen) -> Result<Vec<Value>, kube::Error> {
+    pub(super) async fn list(&mut self, row: &Row<'_>, chosen: Chosen) -> Result<Vec<Value>, kube::Error> {
         let kind = row.resource();
         let listed = self.pages(Api::all_with(self.client.clone(), &kind), chosen).await?;
         let mut values = Vec::with_capacity(listed.len());
