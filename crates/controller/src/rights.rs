@@ -179,7 +179,7 @@ const ANSWERS: &[Right] = &[
         &["mutatingwebhookconfigurations", "validatingwebhookconfigurations"],
         &["get", "patch"],
     )
-    .named(&[webhooks::CONFIG])
+    .named(&[webhooks::MUTATING, webhooks::VALIDATING])
     .because(CERTIFICATES),
     right("runtime.cluster.x-k8s.io", &["extensionconfigs"], &["get", "patch"])
         .named(&[hooks::CONFIG])
