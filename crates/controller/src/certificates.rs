@@ -23,7 +23,7 @@ use windlass_api::kind::extension::ExtensionConfig;
 
 use crate::hooks;
 use crate::said::{is_conflict, is_not_found, said};
-use crate::webhooks::{self, NAMESPACE};
+use crate::webhooks::{self, NAMESPACE, Sort};
 
 pub use cluster::ClusterKeys;
 pub use state::{Certificates, MakeError};
@@ -119,24 +119,22 @@ fn service_names() -> Vec<String> {
 /// Puts the bundle into every configuration of ours that is there and has another.
 async fn trust(client: &Client, bundle: &str) -> Result<(), Error> {
     let encoded = STANDARD.encode(bundle);
-    for (kind, plural) in [
-        ("MutatingWebhookConfiguration", "mutatingwebhookconfigurations"),
-        ("ValidatingWebhookConfiguration", "validatingwebhookconfigurations"),
-    ] {
+    for sort in [Sort::Mutating, Sort::Validating] {
+        let (kind, name) = (sort.kind(), sort.configuration());
         let resource = ApiResource {
             group: "admissionregistration.k8s.io".to_owned(),
             version: "v1".to_owned(),
             api_version: "admissionregistration.k8s.io/v1".to_owned(),
             kind: kind.to_owned(),
-            plural: plural.to_owned(),
+            plural: sort.resource().to_owned(),
         };
         let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
-        let object = format!("{kind}/{}", webhooks::CONFIG);
-        let Some(found) = api.get_opt(webhooks::CONFIG).await.map_err(request("read", object.as_str()))? else {
+        let object = format!("{kind}/{name}");
+        let Some(found) = api.get_opt(name).await.map_err(request("read", object.as_str()))? else {
             continue;
         };
         if let Some(patch) = trusting(&found, &encoded) {
-            patched(api.patch(webhooks::CONFIG, &PatchParams::default(), &patch).await, object)?;
+            patched(api.patch(name, &PatchParams::default(), &patch).await, object)?;
         }
     }
     let api: Api<ExtensionConfig> = Api::all(client.clone());

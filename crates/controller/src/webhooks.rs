@@ -19,8 +19,11 @@ use crate::hooks::{BODY_MAX, Reply};
 pub const NAMESPACE: &str = windlass_plan::profile::NAMESPACE;
 /// The Service at which reviews are answered.
 pub const SERVICE: &str = "windlass-webhook";
-/// The name of both configurations.
-pub const CONFIG: &str = "windlass";
+/// The configuration of those that may change objects. API servers ask in the order of these names, and those of Cluster API
+/// (`capi-…`) refuse a cluster without what only we fill in: they have to come after us.
+pub const MUTATING: &str = "admission.windlass.dev";
+/// The configuration of those that say yes or no.
+pub const VALIDATING: &str = "windlass";
 
 /// The label of all that is installed, and its value: by it, and by nothing else, it is known what is ours to remove.
 pub const PART_OF: (&str, &str) = ("app.kubernetes.io/part-of", "windlass");
@@ -37,6 +40,32 @@ pub enum Sort {
     Mutating,
     /// The answer is yes or no.
     Validating,
+}
+
+impl Sort {
+    /// The kind of its configuration.
+    pub fn kind(self) -> &'static str {
+        match self {
+            Self::Mutating => "MutatingWebhookConfiguration",
+            Self::Validating => "ValidatingWebhookConfiguration",
+        }
+    }
+
+    /// The resource of its configuration.
+    pub fn resource(self) -> &'static str {
+        match self {
+            Self::Mutating => "mutatingwebhookconfigurations",
+            Self::Validating => "validatingwebhookconfigurations",
+        }
+    }
+
+    /// The name of its configuration.
+    pub fn configuration(self) -> &'static str {
+        match self {
+            Self::Mutating => MUTATING,
+            Self::Validating => VALIDATING,
+        }
+    }
 }
 
 /// Something that we are asked about before it is stored.
@@ -195,18 +224,25 @@ impl Webhook {
 
 /// The two configurations, with the authority as base64 of PEM where it is known.
 pub fn configurations(authority: Option<&str>) -> [Value; 2] {
-    [("MutatingWebhookConfiguration", Sort::Mutating), ("ValidatingWebhookConfiguration", Sort::Validating)].map(
-        |(kind, sort)| {
-            let webhooks = ALL.iter().filter(|webhook| webhook.sort == sort);
-            let webhooks: Vec<Value> = webhooks.map(|webhook| webhook.configured(authority)).collect();
-            json!({
-                "apiVersion": "admissionregistration.k8s.io/v1",
-                "kind": kind,
-                "metadata": { "name": CONFIG, "labels": { (PART_OF.0): PART_OF.1 } },
-                "webhooks": webhooks,
-            })
-        },
-    )
+    [Sort::Mutating, Sort::Validating].map(|sort| {
+        let webhooks = ALL.iter().filter(|webhook| webhook.sort == sort);
+        let webhooks: Vec<Value> = webhooks.map(|webhook| webhook.configured(authority)).collect();
+        json!({
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": sort.kind(),
+            "metadata": { "name": sort.configuration(), "labels": { (PART_OF.0): PART_OF.1 } },
+            "webhooks": webhooks,
+        })
+    })
+}
+
+/// Configurations as earlier versions installed them, which are taken away: nobody would exchange the certificate in them.
+pub fn retired() -> [Value; 1] {
+    [json!({
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": Sort::Mutating.kind(),
+        "metadata": { "name": "windlass" },
+    })]
 }
 
 /// Answers reviews that were posted.
@@ -273,6 +309,20 @@ mod tests {
                 assert!(webhook["timeoutSeconds"].as_u64().unwrap() <= 5);
                 assert_eq!(webhook["sideEffects"], "None");
             }
+        }
+    }
+
+    #[test]
+    fn what_we_fill_in_is_there_when_cluster_api_judges() {
+        let [mutating, _] = configurations(None);
+        let theirs = "capi-mutating-webhook-configuration";
+        assert!(mutating["metadata"]["name"].as_str().unwrap() < theirs, "API servers ask in the order of the names");
+        for retired in retired() {
+            assert!(
+                configurations(None)
+                    .iter()
+                    .all(|it| it["metadata"]["name"] != retired["metadata"]["name"] || it["kind"] != retired["kind"])
+            );
         }
     }
 

@@ -5,6 +5,7 @@ mod write;
 
 use serde_json::{Value, json};
 use windlass_controller::rights::SYSTEM;
+use windlass_controller::webhooks;
 use windlass_plan::profile::ProfileError;
 use windlass_plan::resolve::hold::HoldBy;
 
@@ -83,11 +84,23 @@ impl Install {
             let written = writer.apply(object).await?;
             output::data(&line(object, written, self.dry_run))?;
         }
+        remove_retired(&mut writer, self.dry_run).await?;
         for warning in management.warnings() {
             output::warning(&warning);
         }
         Ok(Exit::Done)
     }
+}
+
+/// What earlier versions installed under another name goes when its successor is there.
+async fn remove_retired(writer: &mut Writer, dry_run: bool) -> Result<(), Failure> {
+    for object in webhooks::retired() {
+        let written = writer.delete(&object).await?;
+        if written == Written::Deleted {
+            output::data(&line(&object, written, dry_run))?;
+        }
+    }
+    Ok(())
 }
 
 impl Uninstall {
@@ -96,6 +109,7 @@ impl Uninstall {
         let management = self.connection.open().await?;
         let mut writer = Writer::new(management.client.clone(), self.dry_run);
         // Those who are asked about writes were written last, and go first.
+        remove_retired(&mut writer, self.dry_run).await?;
         let all = manifests(&Choices::default());
         let objects = all.iter().rev().flat_map(|manifest| manifest.objects.iter().rev());
         for object in objects.filter(|object| object["kind"] != "Namespace") {
@@ -124,7 +138,7 @@ impl Uninstall {
 
 /// What Windlass made for itself while it ran.
 fn leftovers() -> [(&'static str, Value); 2] {
-    use windlass_controller::{hooks, webhooks};
+    use windlass_controller::hooks;
     [
         (
             "Lease",

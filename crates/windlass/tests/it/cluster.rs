@@ -116,6 +116,19 @@ fn install_writes_everything_once_and_uninstall_leaves_the_clusters() {
     let second = cluster.install();
     assert!(second.lines().all(|line| line.ends_with(" unchanged")), "{second}");
 
+    // What may change objects had another name once.
+    let before = cluster.api("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration", None);
+    let apply = PatchParams::apply("windlass-install");
+    let retired = json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+        "metadata": {"name": "windlass"},
+    });
+    cluster.runtime.block_on(before.patch("windlass", &apply, &Patch::Apply(&retired))).unwrap();
+    let third = cluster.install();
+    let gone = "mutatingwebhookconfiguration.admissionregistration.k8s.io/windlass deleted";
+    assert_eq!(third.lines().filter(|line| !line.ends_with(" unchanged")).collect::<Vec<_>>(), [gone], "{third}");
+    assert!(cluster.get(&before, "windlass").is_none() && cluster.get(&before, "admission.windlass.dev").is_some());
+
     let object = json!({
         "apiVersion": "run.tanzu.vmware.com/v1alpha3", "kind": "TanzuKubernetesRelease", "metadata": {"name": "kept"},
         "spec": {"version": "v1.24.9", "kubernetes": {"version": "v1.24.9"}},

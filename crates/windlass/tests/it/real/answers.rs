@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use kube::Client;
 use serde_json::{Value, json};
+use windlass_controller::webhooks::Sort;
 
 use super::server::Server;
 
@@ -45,8 +46,9 @@ impl Answers {
         // There are no pods behind it, and nobody routes its address.
         let spec = json!({"type": "ExternalName", "externalName": "localhost", "clusterIP": null, "clusterIPs": null});
         patch(client, "/api/v1/namespaces/windlass-system/services/windlass-webhook", &json!({"spec": spec})).await;
-        for kind in ["mutating", "validating"] {
-            let path = format!("/apis/admissionregistration.k8s.io/v1/{kind}webhookconfigurations/windlass");
+        for sort in [Sort::Mutating, Sort::Validating] {
+            let (resource, name) = (sort.resource(), sort.configuration());
+            let path = format!("/apis/admissionregistration.k8s.io/v1/{resource}/{name}");
             let mut webhooks = get(client, &path).await["webhooks"].clone();
             for webhook in webhooks.as_array_mut().unwrap() {
                 assert!(webhook["clientConfig"]["caBundle"].is_string(), "{webhook}");
