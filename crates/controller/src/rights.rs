@@ -132,7 +132,7 @@ const CONTROLLERS: &[Right] = &[
     right("run.tanzu.vmware.com", &["clusterbootstraps"], &["get", "list", "watch", "create", "patch"]),
     right("run.tanzu.vmware.com", &["clusterbootstraps/status", "tanzukubernetesclusters/status"], &["patch"]),
     right("run.tanzu.vmware.com", &["kappcontrollerconfigs"], &["get", "create", "patch"]),
-    right("run.tanzu.vmware.com", &["osimages"], &["list", "watch"]),
+    right("run.tanzu.vmware.com", &["osimages"], &["list", "watch", "patch"]),
     right("run.tanzu.vmware.com", &["tanzukubernetesclusters"], &["list", "watch", "patch"]),
     right("run.tanzu.vmware.com", &["tanzukubernetesreleases"], &["get", "list", "watch", "patch"]),
     right("run.tanzu.vmware.com", &["tanzukubernetesreleases/status"], &["patch"]),

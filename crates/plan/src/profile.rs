@@ -151,7 +151,7 @@ impl Profile {
             yaml::document(text).map_err(|cause: Cause| subject.wrong("", format!("cannot be read: {cause}")))?;
         let (group, version) = subject.api_version(&written.api_version)?;
         subject.kind("template", &written.template)?;
-        if !written.template.strip_suffix(SUFFIX).is_some_and(|machine| !machine.is_empty()) {
+        if written.template.strip_suffix(SUFFIX).is_none_or(str::is_empty) {
             let problem = format!("is {}; the kind of a template ends in {SUFFIX}", quoted(&written.template));
             return Err(subject.wrong("template", problem));
         }

@@ -67,7 +67,7 @@ pub(crate) fn reviewed_otherwise(cluster: &Cluster, input: &PlanningInput, plann
         let would = first_of(&classify(&input.target, &input.inventory).lines());
         format!(
             "what was reviewed for {to} has the envelope {digest}, and what would be done has {found}: {moved}. It would be: \
-             {would}; review it again with windlass plan --to {to} --out FILE, and windlass upgrade --plan FILE"
+             {would}"
         )
     })
 }

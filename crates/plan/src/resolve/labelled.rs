@@ -110,13 +110,12 @@ impl Published {
         let mut published = Self { profiles, ..Self::default() };
         for map in maps {
             let labels = map.metadata.labels.clone().unwrap_or_default();
-            match label::RELEASE_VERSION.get(&labels) {
-                Ok(Some(version)) => by_version.entry(version).or_default().push(map.clone()),
+            if let Ok(Some(version)) = label::RELEASE_VERSION.get(&labels) {
+                by_version.entry(version).or_default().push(map.clone());
+            } else {
                 // What is wrong with it is said by whoever reads it.
-                Ok(None) | Err(_) => {
-                    let read = Release::from_config_maps(std::slice::from_ref(map), &published.profiles);
-                    published.stray.extend(read.err());
-                }
+                let read = Release::from_config_maps(std::slice::from_ref(map), &published.profiles);
+                published.stray.extend(read.err());
             }
         }
         let read = |maps: Vec<ReleaseConfigMap>| Release::from_config_maps(&maps, &published.profiles);

@@ -234,7 +234,7 @@ fn a_control_plane_does_not_leave_its_workers_too_far_behind() {
 
 pub fn larger(mut target: Target) -> Target {
     let class: Option<MachineClassName> = "best-effort-large".parse().ok();
-    target.control_plane.class = class.clone();
+    target.control_plane.class.clone_from(&class);
     target.pools[0].machines.class = class;
     target
 }

@@ -27,6 +27,7 @@ use windlass_plan::step::Stage;
 use windlass_rehearse::drive::Manifest;
 use windlass_rehearse::preview::{Foreseen, preview};
 use windlass_rehearse::rehearsal::{self, Ended, Request, Verdict, hold};
+use windlass_sim::fault::Scenario;
 use windlass_sim::world::World;
 
 use crate::start::{SEED, empty, founded, later};
@@ -228,9 +229,19 @@ pub fn played<F: Future<Output = ()>>(script: impl FnOnce(Client) -> F) -> World
 
 /// The same, on a fork of another World.
 pub fn played_on<F: Future<Output = ()>>(start: &World, script: impl FnOnce(World) -> F) -> World {
+    played_through(start, &start.settings().faults, script)
+}
+
+/// The same, while things go wrong.
+pub fn played_through<F: Future<Output = ()>>(
+    start: &World,
+    faults: &Scenario,
+    script: impl FnOnce(World) -> F,
+) -> World {
     use windlass_rehearse::assembly::{Assembly, Settings};
     windlass_runtime::virtual_time::run_virtual(SEED, later(), |time| async move {
-        let settings = windlass_sim::world::Settings { clock: time.clock, ..start.settings().clone() };
+        let faults = faults.clone();
+        let settings = windlass_sim::world::Settings { clock: time.clock, faults, ..start.settings().clone() };
         let world = start.fork(settings);
         let settings = Settings { labels: true, ..Settings::rehearsal(&world) };
         let assembly = Assembly::new(world.clone(), settings);

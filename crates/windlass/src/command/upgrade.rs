@@ -325,19 +325,16 @@ impl Upgrade {
 
     fn tell(&self, way: &Way, outcome: Outcome) -> Result<Exit, Failure> {
         let (cluster, Way { from, to, hops }) = (&self.cluster, way);
-        match self.output {
-            Some(format) => {
-                let report = UpgradeReport { cluster, way, outcome };
-                if self.patience.is_in_lines() {
-                    output::data(&output::line("UpgradeReport", &report)?)?;
-                } else {
-                    format.tell_cluster(cluster, "UpgradeReport", report)?;
-                }
+        if let Some(format) = self.output {
+            let report = UpgradeReport { cluster, way, outcome };
+            if self.patience.is_in_lines() {
+                output::data(&output::line("UpgradeReport", &report)?)?;
+            } else {
+                format.tell_cluster(cluster, "UpgradeReport", report)?;
             }
-            None => {
-                let at = hops.first().map_or(from, |hop| &hop.to);
-                output::data(&outcome.said(cluster, &from.to_string(), &at.to_string(), &to.to_string()))?;
-            }
+        } else {
+            let at = hops.first().map_or(from, |hop| &hop.to);
+            output::data(&outcome.said(cluster, &from.to_string(), &at.to_string(), &to.to_string()))?;
         }
         if let Outcome::FirstHop = outcome {
             output::note(&format!("Next: windlass plan {cluster} --to {to}"));

@@ -185,10 +185,10 @@ fn a_profile_is_installed_with_the_right_to_its_templates_and_no_other() {
     let roles = cluster.api("rbac.authorization.k8s.io/v1", "ClusterRole", None);
     for (name, verbs) in [("windlass-controllers", json!(["get", "create"])), ("windlass-answers", json!(["get"]))] {
         let role = cluster.get(&roles, &format!("{name}-devmachinetemplate")).unwrap();
-        let rule = json!({
+        let right = json!({
             "apiGroups": ["infrastructure.cluster.x-k8s.io"], "resources": ["devmachinetemplates"], "verbs": verbs,
         });
-        assert_eq!(role.data["rules"], json!([rule]));
+        assert_eq!(role.data["rules"], json!([right]));
     }
     // One that was installed stays when Windlass is installed again, and goes with it.
     cluster.install();

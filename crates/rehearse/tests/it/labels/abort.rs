@@ -8,9 +8,11 @@ use kube::api::{Api, ListParams};
 use windlass_api::condition::ConditionType;
 use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
+use windlass_sim::actor::Caller;
+use windlass_sim::fault::{Fault, Requests, Scenario, When};
 
 use super::bad::{label, version};
-use super::played;
+use super::{played, played_through, start};
 
 const OLD: &str = "v1.35.2+vmware.1";
 const NEW: &str = "v1.36.1+vmware.1";
@@ -48,8 +50,12 @@ async fn until_begun(client: &Client, count: usize) {
 
 #[test]
 fn until_cluster_api_is_told_the_label_can_go_back_and_the_update_is_given_up() {
-    let ended = played(|client| async move {
-        let client = &client;
+    // New templates come before Cluster API is told: three times there is none.
+    let templates = Requests::to("write", "wcpmachinetemplates").by(Caller::Controllers);
+    let refused = Fault::Refusal { on: templates, code: 503, retry_after_seconds: None };
+    let faults = Scenario::default().and(refused, When::times(3));
+    let ended = played_through(&start().world, &faults, |world| async move {
+        let client = &world.client();
         let machines: Api<Machine> = Api::default_namespaced(client.clone());
         let names = |list: Vec<Machine>| list.into_iter().map(|it| it.metadata.name).collect::<Vec<_>>();
         let before = names(machines.list(&ListParams::default()).await.unwrap().items);

@@ -227,9 +227,10 @@ fn begin(
 ) -> Result<Booted, Error> {
     let Some(user_data) = user_data(turn, machine) else { return Ok(Booted::NotYet) };
     let Some(provider_id) = infrastructure.spec.provider_id.clone() else { return Ok(Booted::NotYet) };
-    let disk = match infrastructure.is_known() {
-        true => disk::read(turn, &infrastructure.spec.image_name),
-        false => disk::of_version(machine.spec.version.as_deref().unwrap_or_default()),
+    let disk = if infrastructure.is_known() {
+        disk::read(turn, &infrastructure.spec.image_name)
+    } else {
+        disk::of_version(machine.spec.version.as_deref().unwrap_or_default())
     };
     let disk = match disk {
         Ok(disk) => disk,

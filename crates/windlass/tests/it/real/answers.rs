@@ -84,8 +84,8 @@ pub async fn get(client: &Client, path: &str) -> Value {
     client.request(http::Request::get(path).body(Vec::new()).unwrap()).await.unwrap()
 }
 
-async fn patch(client: &Client, path: &str, patch: &Value) {
+async fn patch(client: &Client, path: &str, change: &Value) {
     let request = http::Request::patch(path).header("content-type", "application/merge-patch+json");
-    let request = request.body(patch.to_string().into_bytes()).unwrap();
+    let request = request.body(change.to_string().into_bytes()).unwrap();
     let _: Value = client.request(request).await.unwrap_or_else(|error| panic!("change {path}: {error}"));
 }

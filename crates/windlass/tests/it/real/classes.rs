@@ -79,7 +79,7 @@ async fn until(stage: &Stage, release: &str, kubernetes: &str, order: &mut Vec<S
             if is_well
                 && asked.is_some()
                 && status.version == asked
-                && is_of(release, stage_of, &status.version)
+                && is_of(release, stage_of, status.version.as_deref())
                 && seen.insert(stage_of)
             {
                 order.push(format!("{stage_of} is at its version"));
@@ -99,14 +99,14 @@ async fn until(stage: &Stage, release: &str, kubernetes: &str, order: &mut Vec<S
 }
 
 /// Whether a version of a package is that of the release.
-fn is_of(release: &str, package: &str, version: &Option<String>) -> bool {
+fn is_of(release: &str, package: &str, version: Option<&str>) -> bool {
     let wanted = match (release, package) {
         (OLD, "antrea") => "1.7.2",
         (NEW, "antrea") => "1.9.0",
         // Both releases may have the same.
         _ => "",
     };
-    version.as_deref().is_some_and(|version| version.starts_with(wanted))
+    version.is_some_and(|version| version.starts_with(wanted))
 }
 
 fn script(stage: Stage) -> LocalBoxFuture<'static, Came> {
@@ -152,9 +152,9 @@ async fn play(stage: Stage) -> Came {
     Came { paused: asked.spec.paused == Some(true), order, packages, machines: at, before }
 }
 
-fn check(ran: Ran<Came>, mut expected: Ran<Came>) {
+fn check(ran: &Ran<Came>, mut expected: Ran<Came>) {
     expected.came.before = ran.came.before;
-    assert_eq!(ran, expected);
+    assert_eq!(*ran, expected);
 }
 
 fn rehearsal(how: &How, by: HoldBy) -> Ran<Came> {
@@ -172,7 +172,7 @@ fn packages_come_first_by_a_pause_on_a_real_api_server_as_they_were_rehearsed() 
     let Some(assets) = tier("packages first, by a pause") else { return };
     let how = How { classes: Some(HoldBy::Pause), ..How::default() };
     let expected = rehearsal(&how, HoldBy::Pause);
-    check(really(assets, &How { crashes: Crashes::none(), ..how }, &script), expected);
+    check(&really(assets, &How { crashes: Crashes::none(), ..how }, &script), expected);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn packages_come_first_by_hooks_on_a_real_api_server_as_they_were_rehearsed() {
     let Some(assets) = tier("packages first, by hooks") else { return };
     let how = How { classes: Some(HoldBy::Hooks), ..How::default() };
     let expected = rehearsal(&how, HoldBy::Hooks);
-    check(really(assets, &How { crashes: Crashes::none(), ..how }, &script), expected);
+    check(&really(assets, &How { crashes: Crashes::none(), ..how }, &script), expected);
 }
 
 #[test]
@@ -194,5 +194,5 @@ fn packages_come_first_also_when_the_leader_is_killed() {
     let how = How { crashes: Crashes::of(Caller::Controllers, kills.to_vec()), ..how };
     let ran = really(assets, &how, &script);
     assert!(how.crashes.left() < kills.len(), "nobody was killed");
-    check(ran, expected);
+    check(&ran, expected);
 }
