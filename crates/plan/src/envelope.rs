@@ -87,7 +87,7 @@ impl Envelope {
             Drive::Machines => {
                 envelope.allow("create", "ConfigMap", role::RELEASE);
                 envelope.allow("delete", "ConfigMap", role::EARLIER_RELEASE);
-                envelope.allow_to_tidy();
+                envelope.allow_to_tidy(&["WCPMachineTemplate"].into());
                 envelope.add_cluster(&scope);
                 envelope.add_machines(&scope, &ends);
                 envelope.add_pools(&scope, &ends);
@@ -153,15 +153,16 @@ impl Envelope {
     }
 
     /// What earlier updates have made, and nobody refers to.
-    fn allow_to_tidy(&mut self) {
-        for template in ["WCPMachineTemplate", "KubeadmConfigTemplate"] {
+    fn allow_to_tidy(&mut self, machine_templates: &BTreeSet<&str>) {
+        for template in machine_templates.iter().chain(&["KubeadmConfigTemplate"]) {
             self.allow("delete", template, role::EARLIER_TEMPLATE);
         }
     }
 
     /// Objects of the cluster's owner: only what the release sets is written, and references to new templates.
     fn add_classic(&mut self, target: &Target, ends: &Ends<'_>) {
-        self.allow_to_tidy();
+        let of_pools = target.pools.iter().map(|pool| target.pool_profile(&pool.name).template.as_str());
+        self.allow_to_tidy(&of_pools.chain([target.control_plane_profile().template.as_str()]).collect());
         let mut bound = |role: String, (verb, kind): (&str, &str)| {
             self.allow(verb, kind, &role);
             let bounds = Bounds::of(target, verb, kind);
