@@ -23,6 +23,8 @@ const ATTEMPTS: [&str; 6] =
 const QUORUM: [&str; 2] = ["C2", "E1"];
 /// The faults that take machines and members of etcd away.
 const AWAY: [&str; 2] = ["F19: ", "F22: "];
+/// What does not hold where etcd complains between the look and the write of whoever rolls the control plane.
+const ALARM: &str = "E13";
 
 /// How many differences are told of one trial.
 const TOLD_MAX: usize = 5;
@@ -125,15 +127,21 @@ fn wasted_keys(run: &Run) -> Option<Broken> {
 }
 
 /// Whether an invariant does not hold from the very write on by which a fault took a machine or a member of etcd away: of one there
-/// is no other. What follows from later writes is not let pass.
+/// is no other; or because a fault made etcd complain in the very moment of a decision, after it was looked at. What follows from later
+/// writes, or from decisions of later moments, is not let pass.
 fn is_of_a_fault(violation: &Violation, timeline: &Timeline) -> bool {
     let takes_away = |event: &&Event| {
         event.what == What::Fault
             && event.cluster == violation.cluster
             && AWAY.iter().any(|fault| event.text.starts_with(fault))
     };
-    let is_it = |event: &Event| (event.write, event.at) == (violation.write, violation.at);
-    QUORUM.contains(&&*violation.id) && timeline.events.iter().filter(takes_away).any(is_it)
+    let is_of_its_moment = |event: &Event| event.at == violation.at;
+    let is_of_its_write = |event: &Event| is_of_its_moment(event) && event.write == violation.write;
+    let mut faults = timeline.events.iter().filter(takes_away);
+    match &*violation.id {
+        ALARM => faults.any(is_of_its_moment),
+        id => QUORUM.contains(&id) && faults.any(is_of_its_write),
+    }
 }
 
 /// What is wrong with a run, compared with what must come of it.

@@ -16,7 +16,8 @@ fn check(cluster: &Cluster, fact: &Fact, findings: &mut Findings) {
     if !cluster.machines.get(node).is_some_and(|machine| machine.deleting) {
         return;
     }
-    if !cluster.workload.nodes.get(node).is_some_and(|node| node.cordoned) {
+    // Where somebody has deleted the Node, no pod comes either.
+    if cluster.workload.nodes.get(node).is_some_and(|node| !node.cordoned) {
         findings.breach(&**node, format!("Pod {pod} is evicted from {node}, which takes new pods"));
     }
     match cluster.workload.pods.get(pod).map(|pod| pod.sort) {

@@ -112,6 +112,12 @@ fn w4_a_node_is_closed_before_it_is_emptied() {
         script.pod("web", "w-0");
         script.evict("web");
     });
+    // A Node that somebody deleted in the midst of it takes no pods.
+    check(&[], |script| {
+        leaving(script);
+        script.remove("nodes", "w-0");
+        script.evict("web");
+    });
 }
 
 #[test]
