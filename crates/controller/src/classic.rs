@@ -22,6 +22,7 @@ use windlass_api::kind::control_plane::KubeadmControlPlane;
 use windlass_api::label;
 use windlass_api::name::NamespacedName;
 use windlass_api::version::KubernetesVersion;
+use windlass_plan::change::{Effect, classify};
 use windlass_plan::check::{Finding, Severity, check};
 use windlass_plan::inventory::Abort;
 use windlass_plan::planner::{Planned, PlanningInput, Record, plan};
@@ -30,6 +31,7 @@ use windlass_plan::release::Release;
 use windlass_plan::resolve::labelled::abort;
 use windlass_plan::resolve::labelled::course::{Course, NO_CONTROL_PLANE, goes_on};
 use windlass_plan::resolve::labelled::{NAMESPACE, Published, Unlabelled, asked};
+use windlass_plan::step::Step;
 use windlass_plan::target::{Target, TargetError};
 use windlass_runtime::cache::Cache;
 use windlass_runtime::events::Recorder;
@@ -319,6 +321,10 @@ async fn act(
         return Ok(Outcome::requeue_after(AFTER_WRITES));
     }
     let steps = if sound { planned.steps.as_slice() } else { &[] };
+    if replaces(latest, &input, steps) && !record::classic::replacing(ctx, cluster, &input).await? {
+        // Somebody has changed their mind, or something else.
+        return Ok(Outcome::requeue_after(AFTER_WRITES));
+    }
     let executed = execute(ctx, &input, workload.as_ref(), steps).await;
     let recorded =
         Recorded { input: &input, planned: &planned, findings: &findings, executed: &executed, attempts: &[] };
@@ -344,12 +350,14 @@ fn would_begin(latest: Option<&ClusterUpdate>, planned: &Planned) -> bool {
     !has_begun && changes && (acts || planned.report.pending.is_some())
 }
 
-async fn execute(
-    ctx: &Context,
-    input: &PlanningInput,
-    workload: Option<&WorkloadCluster>,
-    steps: &[windlass_plan::step::Step],
-) -> Executed {
+/// Whether Cluster API is told something for which it replaces machines. What has begun can be given up until then.
+fn replaces(latest: Option<&ClusterUpdate>, input: &PlanningInput, steps: &[Step]) -> bool {
+    latest.is_some_and(goes_on)
+        && steps.iter().any(Step::tells_cluster_api)
+        && classify(&input.target, &input.inventory).changes.iter().any(|change| change.effect == Effect::Replaces)
+}
+
+async fn execute(ctx: &Context, input: &PlanningInput, workload: Option<&WorkloadCluster>, steps: &[Step]) -> Executed {
     let id = &input.target.cluster;
     let executor = Executor {
         cluster: &NamespacedName { namespace: id.namespace.clone(), name: id.name.clone().into() },

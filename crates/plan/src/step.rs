@@ -80,6 +80,12 @@ impl Step {
     pub fn begins_control_plane(&self) -> bool {
         self.role == role::JOB && matches!(self.action, Action::Create { .. })
     }
+
+    /// Whether Cluster API replaces machines by the object that is written.
+    pub fn tells_cluster_api(&self) -> bool {
+        let is_read = matches!(self.action.kind(), "KubeadmControlPlane" | "MachineDeployment");
+        is_read && self.place == Place::Management && matches!(self.action, Action::Apply { .. })
+    }
 }
 
 /// What is written. Whoever executes it makes no choices.

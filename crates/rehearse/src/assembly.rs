@@ -15,12 +15,14 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use kube::Client;
+use tower::Layer;
 use windlass_controller::access::{Access, KeyMaker, Workloads};
 use windlass_controller::controllers::{self, Kinds};
 use windlass_controller::metrics::Metrics;
 use windlass_plan::gate::Gates;
 use windlass_plan::render::Defaults;
 use windlass_plan::resolve::hold::HoldBy;
+use windlass_runtime::steady::SteadyLayer;
 use windlass_runtime::trace::Trace;
 use windlass_sim::actor::{Actor, Caller, acting};
 use windlass_sim::door::Doors;
@@ -258,15 +260,16 @@ impl Assembly {
     fn client(&self, process: &Process) -> Client {
         if let Some(client) = &self.management {
             let through = Seam::new(Through(client.clone()), Place::Management, process.clone(), self.traffic.clone());
-            return Client::new(through, "default");
+            return Client::new(SteadyLayer.layer(through), "default");
         }
         let server = self.world.management().clone();
         let through = Seam::new(server, Place::Management, process.clone(), self.traffic.clone());
         let (faults, caller) = (self.world.faults(), process.caller());
         let client = if faults.is_empty() {
-            Client::new(through, "default")
+            Client::new(SteadyLayer.layer(through), "default")
         } else {
-            Client::new(Faulty::new(through, faults.clone(), caller, Place::Management, "management"), "default")
+            let faulty = Faulty::new(through, faults.clone(), caller, Place::Management, "management");
+            Client::new(SteadyLayer.layer(faulty), "default")
         };
         self.aged(client, caller, Place::Management)
     }

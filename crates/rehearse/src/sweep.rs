@@ -93,6 +93,8 @@ impl Pick {
 pub struct Trial {
     kind: &'static Kind,
     numbers: Vec<u64>,
+    /// The writes of the same moment, of which it would be the same trial again.
+    alike: Vec<u64>,
     plan: Plan,
 }
 
@@ -117,6 +119,11 @@ impl Trial {
     /// The write that it is about, where it is about one.
     pub fn write(&self) -> Option<u64> {
         self.numbers.first().copied().filter(|_| self.kind.each == Each::Write)
+    }
+
+    /// The writes that it stands for: that one, and those of the same moment where the moment is what it is about.
+    pub fn writes(&self) -> impl Iterator<Item = u64> {
+        self.write().into_iter().chain(self.alike.iter().copied())
     }
 }
 
@@ -185,10 +192,10 @@ impl Sweep {
     /// The run without a fault once more, with its seed.
     pub fn again(&self) -> Option<Trial> {
         let kind = Kind::called("fault-free").into_iter().next()?;
-        Some(Trial { kind, numbers: vec![self.seed().0], plan: Plan::new(Expect::Same) })
+        Some(Trial { kind, numbers: vec![self.seed().0], alike: Vec::new(), plan: Plan::new(Expect::Same) })
     }
 
-    /// The trials of a kind. What would be the same again is left out: several writes may share a moment.
+    /// The trials of a kind. What would be the same again is one trial: several writes may share a moment.
     pub fn trials(&self, kind: &'static Kind, pick: &Pick) -> Vec<Trial> {
         let course = self.course();
         let writes = self.reference.writes.len() as u64;
@@ -201,10 +208,11 @@ impl Sweep {
         let mut trials: Vec<Trial> = Vec::new();
         for numbers in numbers {
             let Some(plan) = kind.plan(&course, &numbers) else { continue };
-            if trials.last().is_none_or(|last| last.plan != plan) {
-                trials.push(Trial { kind, numbers, plan });
-            }
-            if trials.len() >= pick.most {
+            if let Some(last) = trials.last_mut().filter(|last| last.plan == plan) {
+                last.alike.extend(numbers);
+            } else if trials.len() < pick.most {
+                trials.push(Trial { kind, numbers, alike: Vec::new(), plan });
+            } else {
                 break;
             }
         }
@@ -221,7 +229,7 @@ impl Sweep {
         let plan = kind.plan(&self.course(), &numbers);
         let writes = self.reference.writes.len();
         let plan = plan.ok_or_else(|| no_trial(format!("there are {writes} writes, and not all can be broken so")))?;
-        Ok(Trial { kind, numbers, plan })
+        Ok(Trial { kind, numbers, alike: Vec::new(), plan })
     }
 
     /// Runs trials on so many threads. The results are in the order of the trials; `done` is told of each as it is there.
@@ -288,9 +296,19 @@ impl Sweep {
                 let calm = Plan { edit: Some(Edit { at: calm, ..edit.clone() }), ..Plan::new(plan.expect) };
                 self.other(&format!("{:?}", calm.edit), &calm)
             }
-            // Nobody else asks for this seed, and of seeds there are many: what comes of it is not kept.
-            (Expect::Same, _, Some(seed)) => self.calm(&Plan { seed: Some(seed), ..Plan::new(Expect::Same) }),
+            (Expect::Same, _, Some(seed)) => self.calm_of(seed),
             _ => Ok(Arc::clone(&self.expected)),
+        }
+    }
+
+    /// What comes of a seed with which nothing goes wrong: a trial of its own, of the kind without a fault. Nobody else asks for this
+    /// seed, and of seeds there are many: it is not kept.
+    fn calm_of(&self, seed: Seed) -> Other {
+        let (plan, cluster) = (Plan { seed: Some(seed), ..Plan::new(Expect::Alike) }, &self.subject.request.cluster);
+        let run = self.run_one(&plan).map_err(|broken| broken.to_string())?;
+        match judge::judge(&plan, &self.expected, &run, cluster).first() {
+            None => Ok(Arc::new(Expected::of(&run, cluster))),
+            Some(broken) => Err(format!("without a fault, too: {broken}")),
         }
     }
 

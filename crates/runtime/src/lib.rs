@@ -15,6 +15,7 @@ pub mod events;
 pub mod key;
 mod queue;
 pub mod runner;
+pub mod steady;
 pub mod trace;
 pub mod trimmed;
 pub mod virtual_time;

@@ -17,6 +17,7 @@ use tower::timeout::TimeoutLayer;
 use windlass_api::name::NamespacedName;
 use windlass_controller::access::{ConnectError, WorkloadCluster, Workloads};
 use windlass_runtime::clock::Clock;
+use windlass_runtime::steady::SteadyLayer;
 
 use crate::error::{Explained, Kind};
 use capped::CapLayer;
@@ -39,7 +40,8 @@ pub async fn ambient() -> Result<Client, Error> {
 /// A client that waits neither for ever nor too shortly, and sends nothing twice: whether a write that was not answered was
 /// done is for its author to find out.
 fn client(config: Config) -> Result<Client, kube::Error> {
-    Ok(ClientBuilder::try_from(patient(config))?.with_layer(&TimeoutLayer::new(ANSWER_TIMEOUT)).build())
+    let builder = ClientBuilder::try_from(patient(config))?;
+    Ok(builder.with_layer(&TimeoutLayer::new(ANSWER_TIMEOUT)).with_layer(&SteadyLayer).build())
 }
 
 fn patient(mut config: Config) -> Config {
@@ -75,7 +77,8 @@ async fn from_untrusted(kubeconfig: &[u8], loopback: Loopback) -> Result<Client,
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
     let config = patient(config.map_err(|error| error.to_string())?);
     let builder = ClientBuilder::try_from(config).map_err(|error| error.to_string())?;
-    Ok(builder.with_layer(&CapLayer).with_layer(&TimeoutLayer::new(ANSWER_TIMEOUT)).build())
+    let builder = builder.with_layer(&CapLayer).with_layer(&TimeoutLayer::new(ANSWER_TIMEOUT));
+    Ok(builder.with_layer(&SteadyLayer).build())
 }
 
 /// Connects to workload clusters as anybody with their kubeconfig can.

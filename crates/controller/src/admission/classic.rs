@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use kube::Client;
 use serde_json::{Value, json};
 use windlass_api::condition::ConditionType;
+use windlass_api::kind::Condition;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::version::KubernetesVersion;
 use windlass_api::{annotation, label};
@@ -27,7 +28,7 @@ use super::{API_VERSION, KIND, approval};
 use crate::classic::latest;
 use crate::classic::observe::{deployed, said_by};
 use crate::classic::parts::{PartsError, parts, published};
-use crate::record::classic::{UPDATE_FAILED, UPDATING};
+use crate::record::classic::{REPLACING, UPDATE_FAILED, UPDATING};
 
 /// The name by which refusals mention this webhook.
 pub const NAME: &str = "labels.clusters.windlass.dev";
@@ -265,12 +266,15 @@ fn may_change_their_mind(
     let new = &release.distribution;
     let conditions = before.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
     let applied = ConditionType::ReleaseApplied.among(conditions);
-    let under_way = applied.filter(|applied| [UPDATING, UPDATE_FAILED].contains(&applied.reason.as_str()));
+    let is_under_way = |applied: &&Condition| [UPDATING, REPLACING, UPDATE_FAILED].contains(&applied.reason.as_str());
+    let under_way = applied.filter(is_under_way);
     match (under_way.filter(|_| new < old), back) {
         (None, _) => Ok(()),
-        (Some(_), Some(parts)) => {
+        (Some(applied), Some(parts)) => {
             let target = Target::of_classic(parts, release.clone())?;
-            let too_late = abort::too_late(&target, &said_by(parts, None, jiff::Timestamp::UNIX_EPOCH));
+            let being_told = || (applied.reason == REPLACING).then(|| "Cluster API is being told of it".to_owned());
+            let told = abort::too_late(&target, &said_by(parts, None, jiff::Timestamp::UNIX_EPOCH));
+            let too_late = told.or_else(being_told);
             let refused = |why| {
                 NotJudged::Refused(format!(
                     "the update to {} goes on: {why}, and from there on there is only forward",

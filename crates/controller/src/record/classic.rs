@@ -20,7 +20,7 @@ use windlass_plan::planner::{Planned, PlanningInput, Record};
 use windlass_plan::report::Assessment;
 use windlass_plan::resolve::labelled::asked;
 use windlass_plan::resolve::labelled::course::{DRIFTED, Said, WAITING, goes_on};
-pub(crate) use windlass_plan::resolve::labelled::course::{UPDATE_FAILED, UPDATING};
+pub(crate) use windlass_plan::resolve::labelled::course::{REPLACING, UPDATE_FAILED, UPDATING};
 use windlass_runtime::events::{Kind, Notice};
 use windlass_runtime::trimmed::Trimmed;
 
@@ -129,6 +129,14 @@ pub(crate) async fn begin(ctx: &Context, cluster: &Cluster, begin: &Record) -> R
         return Err(RecordError::Foreign { name: name.to_string() });
     }
     Ok(())
+}
+
+/// Says on the Cluster that Cluster API is told to replace machines, only if it is still what was looked at: whoever takes the label back
+/// meanwhile was first, or is refused by admission.
+pub(crate) async fn replacing(ctx: &Context, cluster: &Cluster, input: &PlanningInput) -> Result<bool, RecordError> {
+    let release = input.target.release.distribution.bare();
+    let told = Told::not(REPLACING, format!("to {release}; Cluster API is told to replace machines"));
+    announce(ctx, cluster, &told).await
 }
 
 /// Says something of a cluster; not if it has changed since it was looked at.

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use kube::Client;
+use tower::Layer;
 use windlass_api::name::NamespacedName;
 use windlass_apiserver::store::Key;
 use windlass_controller::access::{ConnectError, Etcd, EtcdError, Member, WorkloadCluster, Workloads};
 use windlass_plan::inventory::Alarm;
+use windlass_runtime::steady::SteadyLayer;
 use windlass_sim::actor::Caller;
 use windlass_sim::fault::Faulty;
 use windlass_sim::workload;
@@ -61,10 +63,11 @@ impl Workloads for InProcess {
             let through = Through(workload.client());
             let seam = Seam::new(through, Place::Workload, self.process.clone(), self.traffic.clone());
             let client = match workload.faults() {
-                faults if faults.is_empty() => Client::new(seam, "default"),
+                faults if faults.is_empty() => Client::new(SteadyLayer.layer(seam), "default"),
                 faults => {
                     let (caller, name) = (self.process.caller(), cluster.to_string());
-                    Client::new(Faulty::new(seam, faults.clone(), caller, Place::Workload, &name), "default")
+                    let faulty = Faulty::new(seam, faults.clone(), caller, Place::Workload, &name);
+                    Client::new(SteadyLayer.layer(faulty), "default")
                 }
             };
             let client = match &self.ages {

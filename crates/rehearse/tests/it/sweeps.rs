@@ -125,6 +125,21 @@ fn a_sweep_is_the_same_on_any_number_of_threads() {
     assert_eq!(serde_json::to_string(&one).unwrap(), serde_json::to_string(&two).unwrap());
 }
 
+/// What begins at a moment is one trial for all writes of that moment; what is done to a write is one for each.
+#[test]
+fn the_trials_of_a_kind_stand_for_each_write_once() {
+    let sweep = one_and_one();
+    let all: Vec<u64> = (1..=sweep.reference().writes.len() as u64).collect();
+    for (name, shares) in [("crash-after", false), ("watch-ends", false), ("stale", true), ("boots-late", true)] {
+        let trials = sweep.trials(Kind::called(name)[0], &Pick::all(usize::MAX));
+        assert_eq!(trials.len() < all.len(), shares, "{name}: {}", trials.len());
+        assert_eq!(trials.iter().flat_map(Trial::writes).collect::<Vec<_>>(), all, "{name}");
+        let few = sweep.trials(Kind::called(name)[0], &Pick::all(2));
+        assert_eq!(few.len(), 2);
+        assert!(few.iter().zip(&trials).all(|(few, all)| few.writes().eq(all.writes())), "{name}");
+    }
+}
+
 #[test]
 fn a_name_that_is_no_trial_is_refused_with_those_that_are() {
     let sweep = one_and_one();

@@ -68,6 +68,21 @@ fn a_watch_that_ends_goes_on_where_it_was() {
 }
 
 #[test]
+fn a_server_that_ends_each_watch_at_once_is_asked_once_a_second_and_nothing_is_missed() {
+    world(|world| async move {
+        world.stub.put("a", json!({}));
+        let lines = while_running(&world, async {
+            sleep(10).await;
+            world.stub.end_watches_at_once();
+            world.stub.silently(|stub| drop(stub.put("b", json!({}))));
+        })
+        .await;
+        assert_eq!((world.stub.lists(), world.stub.watched()), (1, 51), "one of ten seconds, and fifty of a second");
+        assert!(has(&lines, "00:00:10Z started default/b"), "{lines:#?}");
+    });
+}
+
+#[test]
 fn a_list_that_fails_is_tried_again_later_each_time() {
     world(|world| async move {
         world.stub.put("a", json!({}));

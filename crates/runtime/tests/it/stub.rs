@@ -17,6 +17,11 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{Full, StreamBody};
 use kube::client::Body;
 use serde_json::{Value, json};
+use tower::Layer;
+use windlass_runtime::steady::SteadyLayer;
+
+/// More than any test needs.
+const WATCHES_MAX: u32 = 1000;
 
 type Answer = Response<UnsyncBoxBody<Bytes, Infallible>>;
 
@@ -33,7 +38,9 @@ struct State {
     list_delay: Duration,
     lists_to_fail: u32,
     watches_to_refuse: u32,
+    ends_watches: bool,
     lists: u32,
+    watched: u32,
 }
 
 impl Stub {
@@ -41,7 +48,7 @@ impl Stub {
         let stub = self.clone();
         let service =
             tower::service_fn(move |request: Request<Body>| stub.clone().answer(request).map(Ok::<_, Infallible>));
-        kube::Client::new(service, "default")
+        kube::Client::new(SteadyLayer.layer(service), "default")
     }
 
     /// Creates or changes a ConfigMap in the namespace `default`, and returns it as a server would.
@@ -91,6 +98,12 @@ impl Stub {
         self.state().watches_to_refuse = count;
     }
 
+    /// Every watch ends as soon as it has begun, from now on.
+    pub fn end_watches_at_once(&self) {
+        self.state().ends_watches = true;
+        self.drop_watches();
+    }
+
     /// Every open watch ends.
     pub fn drop_watches(&self) {
         self.state().watches.clear();
@@ -113,6 +126,11 @@ impl Stub {
 
     pub fn lists(&self) -> u32 {
         self.state().lists
+    }
+
+    /// How many watches have begun.
+    pub fn watched(&self) -> u32 {
+        self.state().watched
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -148,11 +166,15 @@ impl Stub {
             state.watches_to_refuse -= 1;
             return plain(410, &status(410, "Expired", "too old resource version"));
         }
+        state.watched += 1;
+        assert!(state.watched < WATCHES_MAX, "somebody asks without a pause");
         let (sender, receiver) = unbounded();
         for (_, event) in state.log.iter().filter(|(revision, _)| *revision > from) {
             deliver(&sender, event, state.lag);
         }
-        state.watches.push(sender);
+        if !state.ends_watches {
+            state.watches.push(sender);
+        }
         Response::new(UnsyncBoxBody::new(StreamBody::new(receiver.map(|line| Ok(Frame::data(line))))))
     }
 }

@@ -13,6 +13,8 @@ use crate::gate::Blocked;
 
 /// The reasons in the condition of a cluster that is on its way, and of one that is not as its release says.
 pub const UPDATING: &str = "Updating";
+/// Cluster API is being told to replace machines: from here on there is only forward.
+pub const REPLACING: &str = "Replacing";
 /// Its update has given up.
 pub const UPDATE_FAILED: &str = "UpdateFailed";
 /// It waits, and no update of it is on record.
@@ -159,7 +161,7 @@ impl<'a> Course<'a> {
             NO_CONTROL_PLANE => Word::Creating,
             _ if self.is_stalled() => Word::Stalled,
             _ if !is_there => Word::Creating,
-            _ if self.is_updated() || reason == UPDATING => Word::Updating,
+            _ if self.is_updated() || [UPDATING, REPLACING].contains(&reason) => Word::Updating,
             DRIFTED => Word::Drifted,
             _ if self.reached().is_some() => Word::Running,
             _ if is_settled => Word::Unhealthy,
@@ -172,7 +174,7 @@ impl<'a> Course<'a> {
         let of_update = self.update.filter(|_| self.is_updated()).and_then(|update| update.status.as_ref());
         let of_update = of_update.map(|status| status.waiting_for.clone()).unwrap_or_default();
         let known = |what: &str| of_update.iter().any(|wait| wait.message == what);
-        let own = self.short_of().filter(|it| !matches!(it.reason.as_str(), UPDATING | UPDATE_FAILED));
+        let own = self.short_of().filter(|it| !matches!(it.reason.as_str(), UPDATING | REPLACING | UPDATE_FAILED));
         let own = own.map(|it| (it, Said::read(&it.message))).filter(|(_, said)| !known(said.what));
         let own = own.map(|(it, said)| WaitingFor {
             reason: it.reason.clone(),
@@ -194,7 +196,8 @@ impl<'a> Course<'a> {
     /// update keeps nothing from going on but that.
     fn is_stalled(&self) -> bool {
         // A write that failed, or an API that does not answer, is tried again.
-        const MOVES: [&str; 6] = [UPDATING, UPDATE_FAILED, WAITING, DRIFTED, "WriteFailed", "WorkloadUnreachable"];
+        const MOVES: [&str; 7] =
+            [UPDATING, REPLACING, UPDATE_FAILED, WAITING, DRIFTED, "WriteFailed", "WorkloadUnreachable"];
         let asks = |it: &Condition| Blocked::asked_to_agree_to(&it.message).is_some();
         self.short_of().is_some_and(|it| !MOVES.contains(&it.reason.as_str()) && !asks(it))
     }

@@ -34,7 +34,7 @@ pub struct Swept {
     bit: usize,
     /// How many were broken.
     broken: usize,
-    /// The writes that something went wrong at.
+    /// The writes that something went wrong at, or in the moment of.
     #[serde(skip_serializing_if = "Option::is_none")]
     writes: Option<usize>,
     /// Each trial.
@@ -47,7 +47,7 @@ impl Swept {
     /// What was found.
     pub fn new(kind: &Kind, results: Vec<Tried>, trials: &[Trial], figures: Figures) -> Self {
         let hit = trials.iter().zip(&results).filter(|(_, tried)| tried.bit);
-        let writes: BTreeSet<u64> = hit.filter_map(|(trial, _)| trial.write()).collect();
+        let writes: BTreeSet<u64> = hit.flat_map(|(trial, _)| trial.writes()).collect();
         Self {
             id: kind.id,
             name: kind.name,
