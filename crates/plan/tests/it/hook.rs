@@ -39,7 +39,7 @@ fn check(hook: HookName, cluster: &Cluster, bootstrap: Option<&ClusterBootstrap>
 /// The release is there, with its template.
 fn ready_release() -> Known<'static> {
     static RELEASE_OBJECT: std::sync::LazyLock<TanzuKubernetesRelease> = std::sync::LazyLock::new(|| release(|_| {}));
-    Known { release: Some(&RELEASE_OBJECT), has_template: true, bootstrap: None }
+    Known { release: Some(&RELEASE_OBJECT), has_template: true, ..Known::default() }
 }
 
 /// The release, changed as a test wants it.
@@ -118,7 +118,7 @@ fn a_cluster_is_made_when_its_release_is_there_with_all_that_its_packages_need()
     let check = |change: fn(&mut Value), has_template: bool, wanted: &str| {
         let release = release(change);
         let wanted = if wanted.is_empty() { String::new() } else { format!("the release comes first: {wanted}") };
-        check_with(hook, &ours, &Known { release: Some(&release), has_template, bootstrap: None }, &wanted);
+        check_with(hook, &ours, &Known { release: Some(&release), has_template, ..Known::default() }, &wanted);
     };
     check(|_| {}, true, "");
     check(|_| {}, false, &format!("there is no ClusterBootstrapTemplate tkg-system/{RELEASE}; put it back"));
