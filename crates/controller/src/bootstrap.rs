@@ -192,13 +192,12 @@ async fn reconcile(cluster: Arc<Cluster>, ctx: Ctx<Context>) -> Result<Outcome, 
         return Ok(Outcome::requeue_after(wait));
     }
     ctx.pace.hurry(ctx.key());
-    let again = match cluster.meta().deletion_timestamp {
-        Some(_) => gone(&ctx, &cluster, &subject).await?,
-        None => {
-            let again = look(&ctx, &cluster, &subject).await?;
-            approval::follow(&ctx, &cluster).await?;
-            again
-        }
+    let again = if cluster.meta().deletion_timestamp.is_some() {
+        gone(&ctx, &cluster, &subject).await?
+    } else {
+        let again = look(&ctx, &cluster, &subject).await?;
+        approval::follow(&ctx, &cluster).await?;
+        again
     };
     match again {
         Again::Soon => Ok(Outcome::requeue_after(AFTER_WRITES)),

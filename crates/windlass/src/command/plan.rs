@@ -152,7 +152,7 @@ enum Plans {
     /// It would go.
     Deletion(DeletionReport),
     /// A cluster of a class would be changed, or go.
-    OfClass(ClassReport),
+    OfClass(Box<ClassReport>),
 }
 
 /// Plans an upgrade. Of a way that takes several updates it is the first that is planned.
@@ -170,7 +170,7 @@ pub enum Planned {
     /// Of a cluster whose updates are on record.
     Change(Box<PlanReport>),
     /// Of a cluster of a class.
-    OfClass(ClassReport),
+    OfClass(Box<ClassReport>),
 }
 
 impl Planned {
@@ -295,7 +295,8 @@ fn foresee(
         }
         Foreseen::OfClass(preview) => {
             let changes = Stage::ALL.iter().any(|stage| !preview.changes(*stage).is_empty());
-            Ok(Plans::OfClass(ClassReport::of(*preview, &request.cluster, wanted, outlook(changes)?)))
+            let report = ClassReport::of(*preview, &request.cluster, wanted, outlook(changes)?);
+            Ok(Plans::OfClass(Box::new(report)))
         }
         Foreseen::Deleted(preview) => Ok(Plans::Deletion(DeletionReport::of(&preview, cluster))),
         Foreseen::Refused { why } => {

@@ -128,7 +128,7 @@ impl Rehearse {
             self.shrunk(&start, &world, &faults)?;
         }
         if let Some(refused) = all.iter().find(|report| matches!(report.verdict, Verdict::Refused { .. })) {
-            output::try_instead(&self.instead(&refused.cluster.name.to_string()));
+            output::try_instead(&self.instead(refused.cluster.name.as_str()));
         }
         if let (Some(to), Some(cluster)) = (self.wanted.release().filter(|_| exit == Exit::Done), &self.cluster) {
             output::note(&format!("Next: windlass upgrade {cluster} --to {to}"));

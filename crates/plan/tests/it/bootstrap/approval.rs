@@ -152,7 +152,7 @@ fn what_is_approved_is_what_the_release_says_and_not_what_is_its_owners() {
     same("the hold, and who has decided what", |it| it.cluster["metadata"]["annotations"] = json!({}));
     same("another state of the same objects", |it| it.bootstrap["metadata"]["resourceVersion"] = json!("10"));
     same("inline values, which may be secret", |it| {
-        it.bootstrap["spec"]["kapp"]["valuesFrom"]["inline"] = json!({"b": 2})
+        it.bootstrap["spec"]["kapp"]["valuesFrom"]["inline"] = json!({"b": 2});
     });
     same("its packages are written, and not yet said to be those of the release", |it| {
         it.bootstrap["spec"]["kapp"]["refName"] = json!("kapp-controller.tanzu.vmware.com.0.45.2");

@@ -9,6 +9,7 @@ use windlass_apiserver::reviews::Rights;
 use windlass_plan::gate::Blocked;
 use windlass_rehearse::preview::{Foreseen, preview};
 use windlass_rehearse::rehearsal::Request;
+use windlass_sim::fault::{Fault, Moment, When};
 
 use super::*;
 use crate::play::somebody;
@@ -304,4 +305,23 @@ fn what_makes_a_cluster_is_waited_for_by_nobody_and_what_was_reviewed_is_all_tha
         patch(client, asks(&digest)).await.unwrap();
         until_the_first_new_machine(&world).await;
     });
+}
+
+#[test]
+fn a_crash_when_an_upgrade_is_approved_costs_time_and_nothing_else() {
+    // What is told, the record, and the first of its packages.
+    for (write, moment) in [(1, Moment::After), (3, Moment::Before), (3, Moment::After), (4, Moment::After)] {
+        let faults = Scenario::default().and(Fault::Crash { write, moment }, When::default());
+        play_with(faults, HoldBy::Pause, created(), start::later(), |world| async move {
+            let client = &world.client();
+            want(client, "required").await;
+            ask(client).await.unwrap();
+            let digest = pending(&world).await;
+            annotate(client, "windlass.dev/approved", &digest).await.unwrap();
+            until_the_first_new_machine(&world).await;
+            let updates = updates(&world).await;
+            assert_eq!(updates.iter().map(|it| it.spec.ordinal).collect::<Vec<_>>(), [1], "{updates:#?}");
+            assert_eq!(updates[0].spec.envelope_digest, digest);
+        });
+    }
 }
