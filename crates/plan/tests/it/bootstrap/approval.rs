@@ -170,7 +170,8 @@ fn what_is_approved_is_what_the_release_says_and_not_what_is_its_owners() {
         it.bootstrap["spec"]["additionalPackages"] = json!([{"refName": "mine.example.com.1.0.0"}]);
     });
     other("a pool more", |it| {
-        it.cluster["spec"]["topology"]["workers"]["machineDeployments"][2] = json!({"name": "md-2", "class": "worker"});
+        let pools = &mut it.cluster["spec"]["topology"]["workers"]["machineDeployments"];
+        pools.as_array_mut().unwrap().push(json!({"name": "md-2", "class": "worker"}));
     });
     other("a pool that is held back", |it| {
         let held = json!({"annotations": {"topology.cluster.x-k8s.io/defer-upgrade": ""}});
