@@ -3,12 +3,13 @@
 //! A Cluster whose release changes is held (by admission, in the same write). Here its packages are brought to the new release, in
 //! order, and the hold ends when every core package is at its version and well. Nothing else ends it.
 //!
-//! An upgrade that is given up goes before all else (`abort.rs`).
+//! An upgrade that is given up goes before all else (`abort.rs`); one that has to be approved begins when it is (`approval.rs`).
 //!
 //! What happens in a workload cluster is not watched: while it is waited for, it is asked every ten seconds.
 
 mod abort;
 pub mod admission;
+mod approval;
 pub(crate) mod execute;
 mod machines;
 mod observe;
@@ -26,6 +27,7 @@ use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::packaging::PackageInstall;
 use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::label;
+use windlass_plan::bootstrap::course::Course;
 use windlass_plan::bootstrap::quiet::moving;
 use windlass_plan::bootstrap::{
     Blocked, Bringing, Leaving, Object, Settled, Settling, Step, Subject, SubjectError, bring, leave, leaving, settle,
@@ -42,6 +44,7 @@ use crate::access::Access;
 use crate::execute::{Kinds, WriteError};
 use crate::reconcile::context::Memory;
 use crate::reconcile::pace::{Pace, Seen};
+use crate::record::RecordError;
 use crate::said::{is_conflict, said};
 
 /// Who Events say they are from.
@@ -52,6 +55,8 @@ const AFTER_WRITES: Duration = Duration::from_secs(1);
 const AWAITED: Duration = Duration::from_secs(10);
 /// While something is waited for that only an Event can tell of: each look is one.
 const NOWHERE_TO_TELL: Duration = Duration::from_secs(60);
+/// While somebody has to decide. The decision is on the Cluster, which is watched; what it would be about may change.
+const UNDECIDED: Duration = Duration::from_secs(60);
 /// When nothing is waited for. This undoes what somebody changed in the workload cluster, and hears of new values.
 const DRIFT: Duration = Duration::from_secs(5 * 60);
 /// How often it is asked what is to be copied: values may refer to values.
@@ -84,6 +89,9 @@ enum Error {
     /// A kind is not known.
     #[error(transparent)]
     Kind(WriteError),
+    /// An upgrade that somebody approved could not be put on record.
+    #[error(transparent)]
+    Record(#[from] RecordError),
     /// Steps failed.
     #[error("{count} writes failed, the first at: {why}")]
     Steps {
@@ -163,6 +171,12 @@ fn seen(ctx: &Ctx<Context>, cluster: &Cluster) -> Seen {
         )
     }));
     let installs = ctx.installs.list_in(ctx.key().namespace.as_deref().unwrap_or_default());
+    if windlass_plan::bootstrap::approval::is_required(cluster) {
+        // The end of what is on record.
+        let bootstrap = ctx.bootstraps.get(ctx.key());
+        let course = Course { cluster, bootstrap: bootstrap.as_deref() };
+        seen.push(("end", format!("{:?}", course.reached())));
+    }
     let ours = installs.iter().filter(|install| of_install(install).contains(ctx.key()));
     seen.extend(ours.map(|install| ("PackageInstall", format!("{:?}", install.metadata.resource_version))));
     seen
@@ -178,9 +192,12 @@ async fn reconcile(cluster: Arc<Cluster>, ctx: Ctx<Context>) -> Result<Outcome, 
         return Ok(Outcome::requeue_after(wait));
     }
     ctx.pace.hurry(ctx.key());
-    let again = match cluster.meta().deletion_timestamp {
-        Some(_) => gone(&ctx, &cluster, &subject).await?,
-        None => look(&ctx, &cluster, &subject).await?,
+    let again = if cluster.meta().deletion_timestamp.is_some() {
+        gone(&ctx, &cluster, &subject).await?
+    } else {
+        let again = look(&ctx, &cluster, &subject).await?;
+        approval::follow(&ctx, &cluster).await?;
+        again
     };
     match again {
         Again::Soon => Ok(Outcome::requeue_after(AFTER_WRITES)),
@@ -208,6 +225,11 @@ async fn look(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Subject) -> Resul
         return abort::look(ctx, cluster, subject, order).await;
     }
     let basis = observe::basis(ctx, cluster, subject).await?;
+    match approval::gate(ctx, cluster, subject, &basis).await? {
+        approval::Gate::Open => {}
+        approval::Gate::Recorded => return Ok(Again::Soon),
+        approval::Gate::Waits(blocked) => return wait(ctx, cluster, subject, &basis, &blocked).await,
+    }
     let mut copies = observe::none_copied();
     let mut settled = Settled::Nothing;
     for _ in 0..LOOKS_MAX {
@@ -227,19 +249,7 @@ async fn look(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Subject) -> Resul
             tracing::warn!(cluster = %ctx.key(), ?orders, "values refer to values that refer to values, and so on");
             Ok(Again::After(DRIFT))
         }
-        (Settled::Wait(blocked), None) => {
-            warn(ctx, cluster, &blocked).await;
-            Ok(Again::After(NOWHERE_TO_TELL))
-        }
-        (Settled::Wait(blocked), Some(bootstrap)) => {
-            let conditions = waiting(subject, bootstrap, &blocked, ctx.access.clock.now());
-            match tell(ctx, bootstrap, conditions).await? {
-                Told::Outdated => return Ok(Again::Soon),
-                Told::Yes => warn(ctx, cluster, &blocked).await,
-                Told::Before => {}
-            }
-            Ok(Again::After(AWAITED))
-        }
+        (Settled::Wait(blocked), _) => wait(ctx, cluster, subject, &basis, &blocked).await,
         (Settled::Write(steps), bootstrap) => {
             // What the packages are to be follows from what the cluster is asked to be.
             let basis = (subject.object(), subject.revision.clone());
@@ -251,6 +261,27 @@ async fn look(ctx: &Ctx<Context>, cluster: &Cluster, subject: &Subject) -> Resul
         }
         (Settled::Done, Some(bootstrap)) => bring_packages(ctx, cluster, subject, &basis, bootstrap).await,
     }
+}
+
+/// Tells what is waited for before anything is written.
+async fn wait(
+    ctx: &Ctx<Context>,
+    cluster: &Cluster,
+    subject: &Subject,
+    basis: &observe::Basis,
+    blocked: &Blocked,
+) -> Result<Again, Error> {
+    let Some(bootstrap) = &basis.bootstrap else {
+        warn(ctx, cluster, blocked).await;
+        return Ok(Again::After(NOWHERE_TO_TELL));
+    };
+    let conditions = waiting(subject, bootstrap, blocked, ctx.access.clock.now());
+    match tell(ctx, bootstrap, conditions).await? {
+        Told::Outdated => return Ok(Again::Soon),
+        Told::Yes => warn(ctx, cluster, blocked).await,
+        Told::Before => {}
+    }
+    Ok(Again::After(if blocked.is_decision() { UNDECIDED } else { AWAITED }))
 }
 
 async fn bring_packages(

@@ -18,10 +18,12 @@ use windlass_api::kind::extension::{
 use windlass_api::kind::release::{ClusterBootstrap, ClusterBootstrapTemplate, TanzuKubernetesRelease};
 use windlass_api::version::KubernetesVersion;
 use windlass_plan::bootstrap::SYSTEM_NAMESPACE;
+use windlass_plan::bootstrap::approval::{is_begun, needs_record};
 use windlass_plan::hook::{Known, Reached, answer, reached, release, upgrade_plan};
 use windlass_runtime::clock::Clock;
 use windlass_runtime::events::{Kind, Notice, Recorder};
 
+use crate::record::class as record;
 use crate::said::{is_already_exists, said};
 
 /// How long we may take to answer, in seconds.
@@ -126,7 +128,7 @@ impl Hooks {
         if hook == HookName::BeforeClusterCreate {
             return match self.release(release).await {
                 Ok((release, has_template)) => {
-                    answer(hook, cluster, &Known { release: release.as_ref(), has_template, bootstrap: None })
+                    answer(hook, cluster, &Known { release: release.as_ref(), has_template, ..Known::default() })
                 }
                 Err(error) => failed("the release", &error),
             };
@@ -134,14 +136,29 @@ impl Hooks {
         let namespace = cluster.metadata.namespace.as_deref().unwrap_or_default();
         let name = cluster.metadata.name.as_deref().unwrap_or_default();
         let bootstraps: Api<ClusterBootstrap> = Api::namespaced(self.client.clone(), namespace);
-        let answer = match bootstraps.get_opt(name).await {
-            Ok(bootstrap) => answer(hook, cluster, &Known { bootstrap: bootstrap.as_ref(), ..Known::default() }),
+        let bootstrap = match bootstraps.get_opt(name).await {
+            Ok(bootstrap) => bootstrap,
             Err(error) => return failed("the ClusterBootstrap", &error),
         };
+        let is_begun = match self.is_begun(cluster, bootstrap.as_ref()).await {
+            Ok(is_begun) => is_begun,
+            Err(error) => return failed("its updates", &error),
+        };
+        let known = Known { bootstrap: bootstrap.as_ref(), is_begun, ..Known::default() };
+        let answer = answer(hook, cluster, &known);
         if let Some(reached) = reached(hook).filter(|_| answer.retry_after_seconds == 0) {
             self.tell(cluster, reached).await;
         }
         answer
+    }
+
+    /// Whether an upgrade that has to be approved is on record.
+    async fn is_begun(&self, cluster: &Cluster, bootstrap: Option<&ClusterBootstrap>) -> Result<bool, kube::Error> {
+        if !needs_record(cluster, bootstrap) {
+            return Ok(false);
+        }
+        let latest = record::latest(&self.client, cluster).await?;
+        Ok(is_begun(cluster, latest.as_ref()))
     }
 
     /// A release, and whether the template of its packages is there.

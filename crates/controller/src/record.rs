@@ -4,6 +4,7 @@
 
 mod addons;
 mod begin;
+pub(crate) mod class;
 pub(crate) mod classic;
 mod cluster;
 mod condition;

@@ -160,8 +160,9 @@ impl Webhook {
                 let annotations = cluster::ANNOTATIONS.map(|key| changed("annotations", key)).join(" || ");
                 let release = changed("labels", label::RELEASE.name);
                 let of_a_class = "has(object.spec) && has(object.spec.topology)";
+                let approval = decided.join(" || ");
                 format!(
-                    "{lives} && {of_a_class} && (oldObject == null || object.spec != oldObject.spec || {release} || {annotations})"
+                    "{lives} && {of_a_class} && (oldObject == null || object.spec != oldObject.spec || {release} || {annotations} || {approval})"
                 )
             }
             Answers::LabelledClusters => {

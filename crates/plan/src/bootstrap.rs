@@ -12,11 +12,13 @@
 //! [`leave`] is the end of it. All three are functions of what was observed, and each reason to wait is a [`Blocked`].
 
 pub mod abort;
+pub mod approval;
 mod blocked;
 mod bring;
 mod clone;
 mod condition;
 pub mod course;
+pub mod envelope;
 mod gate;
 mod hold;
 mod install;

@@ -40,6 +40,7 @@ use serde::Serialize;
 
 pub use a_whole_node_stays::a_whole_node_stays;
 pub use blocked::Blocked;
+pub(crate) use blocked::by_kubectl;
 pub use certificates_present::certificates_present;
 pub use consent::{approval, consent};
 pub use control_plane_healthy::control_plane_healthy;

@@ -11,6 +11,7 @@ use windlass_api::kind::release::{ClusterBootstrap, TanzuKubernetesRelease};
 use windlass_api::version::{KubernetesVersion, MinorVersion};
 use windlass_api::{annotation, label};
 
+use crate::bootstrap::approval::needs_record;
 use crate::bootstrap::{SYSTEM_NAMESPACE, is_kept};
 use crate::resolve::cluster::wanted_releases;
 use crate::resolve::copy;
@@ -39,6 +40,8 @@ pub struct Known<'a> {
     pub release: Option<&'a TanzuKubernetesRelease>,
     /// Whether the template of its packages is there. Only before a cluster is made.
     pub has_template: bool,
+    /// Whether an upgrade to its release is on record, and goes on. Only where an upgrade has to be approved.
+    pub is_begun: bool,
 }
 
 /// What is told when Cluster API has come somewhere, for people.
@@ -88,7 +91,11 @@ pub fn answer(hook: HookName, cluster: &Cluster, known: &Known<'_>) -> Answer {
         HookName::BeforeClusterUpgrade
         | HookName::BeforeControlPlaneUpgrade
         | HookName::AfterControlPlaneUpgrade
-        | HookName::BeforeWorkersUpgrade => packages_first(release, bootstrap).filter(|_| !goes_on(cluster, release)),
+        | HookName::BeforeWorkersUpgrade => {
+            // Who wants machines without their packages has approved nothing.
+            let may_go_on = known.is_begun || !needs_record(cluster, bootstrap);
+            packages_first(release, bootstrap).filter(|_| !(may_go_on && goes_on(cluster, release)))
+        }
         HookName::BeforeClusterDelete => packages_go_first(cluster),
         HookName::BeforeClusterCreate => release_first(cluster, release, known),
         HookName::AfterControlPlaneInitialized

@@ -41,3 +41,4 @@ pub mod source;
 pub mod step;
 pub mod target;
 pub mod why;
+pub mod word;

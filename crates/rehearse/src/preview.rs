@@ -73,7 +73,7 @@ pub fn preview(start: &World, request: &Request) -> Result<Foreseen, Error> {
         let assembly = Assembly::new(world, settings);
         match drive {
             Drive::Machines => {}
-            Drive::Topology(_) => return topology::preview(&assembly, request, drive).await,
+            Drive::Topology(_) => return Box::pin(topology::preview(&assembly, request, drive)).await,
             Drive::Label => return by_label(&assembly, request).await,
         }
         // What is being deleted is not planned for any more: what there is to delete is seen before.

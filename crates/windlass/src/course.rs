@@ -34,6 +34,9 @@ pub struct ClassReport {
     /// What is waited for, in the order in which a person would have to deal with it.
     pub waits: Vec<WaitingFor>,
     pub machines: Vec<MachineReport>,
+    /// What would be done if somebody agreed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pending: Option<String>,
     /// It is what it is asked to be.
     #[serde(skip)]
     pub reached: bool,
@@ -63,6 +66,7 @@ impl ClassReport {
             release: hook::release(cluster).map(str::to_owned),
             packages_of: course.packages_of().map(str::to_owned),
             waits: course.waits(),
+            pending: course.pending().map(|pending| pending.message.clone()),
             reached: course.reached().is_some(),
             machines,
         }
@@ -76,6 +80,7 @@ impl ClassReport {
             head.push(format!("  packages: still those of {of}"));
         }
         head.extend(self.waits.iter().map(|wait| format!("  waiting for: {}: {}", wait.object, wait.message)));
+        head.extend(self.pending.iter().map(|pending| format!("  pending: {pending}")));
         let head = head.join("\n");
         let rows = self.machines.iter().map(MachineReport::row);
         let machines = output::table(&MachineReport::HEAD, rows);

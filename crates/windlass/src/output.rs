@@ -168,6 +168,11 @@ pub fn warning(text: &str) {
     say(&format!("Warning: {text}"));
 }
 
+/// What to try where something was refused that is no failure of the command.
+pub fn try_instead(hint: &str) {
+    say(&format!("  try: {hint}"));
+}
+
 /// Something that people and logs should have, and that is not data.
 pub fn say(text: &str) {
     // There is no place left to report a failure to.

@@ -1,5 +1,6 @@
 //! An update that does not begin by itself: what a newer Windlass would replace machines for, or what has to be approved.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use windlass_api::annotation;
 use windlass_api::condition::{ConditionStatus, ConditionType};
@@ -41,9 +42,13 @@ impl Asks for Cluster {
 impl Pending {
     /// The one of a cluster, if it has one.
     pub fn of(cluster: &impl Asks) -> Option<Self> {
-        let message = message(cluster)?;
-        let digest = Blocked::asked_to_agree_to(&message)?.to_owned();
-        Some(Self { message, digest })
+        cluster.asking().and_then(Self::told)
+    }
+
+    /// The one that a condition tells of.
+    pub fn told(condition: &Condition) -> Option<Self> {
+        let digest = Blocked::asked_to_agree_to(&condition.message)?.to_owned();
+        Some(Self { message: condition.message.clone(), digest })
     }
 
     /// What would be done, without how to agree.
@@ -64,19 +69,19 @@ pub fn message(cluster: &impl Asks) -> Option<String> {
 
 /// Whether updates of a cluster have to be approved before they begin.
 pub fn needs_approval(cluster: &impl Asks) -> bool {
-    annotated(cluster, annotation::APPROVAL.name).is_some()
+    annotated(cluster.meta(), annotation::APPROVAL.name).is_some()
 }
 
 /// What was agreed to last.
 pub fn agreed(cluster: &impl Asks) -> Option<&str> {
-    annotated(cluster, annotation::APPROVED.name)
+    annotated(cluster.meta(), annotation::APPROVED.name)
 }
 
 /// Who decided last about an update of a cluster.
-pub fn decided_by(cluster: &impl Asks) -> Option<&str> {
+pub fn decided_by(cluster: &ObjectMeta) -> Option<&str> {
     annotated(cluster, annotation::DECIDED_BY.name)
 }
 
-fn annotated<'c>(cluster: &'c impl Asks, key: &str) -> Option<&'c str> {
-    cluster.meta().annotations.as_ref()?.get(key).map(String::as_str)
+fn annotated<'c>(cluster: &'c ObjectMeta, key: &str) -> Option<&'c str> {
+    cluster.annotations.as_ref()?.get(key).map(String::as_str)
 }

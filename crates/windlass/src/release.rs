@@ -150,6 +150,12 @@ fn not_one(asked: &VersionPrefix, found: &[KubernetesVersion], known: &[Kubernet
     format!("{} releases begin with {asked}: {}", found.len(), listed(found))
 }
 
+impl From<Unplanned> for Error {
+    fn from(why: Unplanned) -> Self {
+        Self::Unplanned(Box::new(why))
+    }
+}
+
 impl From<Box<Refusal>> for Error {
     fn from(refusal: Box<Refusal>) -> Self {
         Self::Refused(refusal)

@@ -27,6 +27,9 @@ pub struct Way {
     pub to: KubernetesVersion,
     /// What it is updated to, one after the other. Empty if there is nothing to do.
     pub hops: Vec<WayHop>,
+    /// Releases are shown as labels name them.
+    #[serde(skip)]
+    pub by_label: bool,
 }
 
 /// One update on the way.
@@ -65,7 +68,8 @@ impl Way {
         };
         let hops = resolve::hops(position, &to.distribution, releases).map_err(Box::new)?;
         let hop = |hop: &Hop<'_, Release>| WayHop { to: hop.release.distribution.clone(), workers: hop.workers };
-        Ok(Self { from: from.clone(), to: to.distribution.clone(), hops: hops.iter().map(hop).collect() })
+        let hops = hops.iter().map(hop).collect();
+        Ok(Self { from: from.clone(), to: to.distribution.clone(), hops, by_label: false })
     }
 
     /// The way of a cluster of a class to the newest release that begins like this, and that can be used. Its workers always go
@@ -79,7 +83,23 @@ impl Way {
         let position = Position { control_plane: from, workers: None };
         let hops = resolve::hops(position, &to.version, releases).map_err(Box::new)?;
         let hop = |hop: &Hop<'_, ReleaseObject>| WayHop { to: hop.release.version.clone(), workers: true };
-        Ok(Self { from: from.clone(), to: to.version.clone(), hops: hops.iter().map(hop).collect() })
+        let hops = hops.iter().map(hop).collect();
+        Ok(Self { from: from.clone(), to: to.version.clone(), hops, by_label: false })
+    }
+
+    /// The way of a cluster whose release is a label. Its workers always go along, too; how far two releases are apart, their
+    /// Kubernetes says.
+    pub fn by_label(from: &Release, to: &Release, releases: &[&Release]) -> Result<Self, Box<Refusal>> {
+        let position = Position { control_plane: from, workers: None };
+        let hops = resolve::hops(position, &to.distribution, releases).map_err(Box::new)?;
+        let hop = |hop: &Hop<'_, &Release>| WayHop { to: hop.release.distribution.clone(), workers: true };
+        let (from, to) = (from.distribution.clone(), to.distribution.clone());
+        Ok(Self { from, to, hops: hops.iter().map(hop).collect(), by_label: true })
+    }
+
+    /// A release, as clusters of that sort name it.
+    pub fn named(&self, version: &KubernetesVersion) -> String {
+        if self.by_label { version.bare().to_string() } else { version.to_string() }
     }
 
     /// Whether it takes more than one ordinary update to go it: there are several, or the workers were left behind before.
@@ -102,7 +122,7 @@ impl Way {
         let from = [&self.from].into_iter().chain(self.hops.iter().map(|hop| &hop.to));
         let rows = from.zip(&self.hops).zip(1..).map(|((from, hop), step): (_, u32)| {
             let workers = if hop.workers { "too" } else { "wait" };
-            vec![step.to_string(), from.to_string(), hop.to.to_string(), workers.to_owned()]
+            vec![step.to_string(), self.named(from), self.named(&hop.to), workers.to_owned()]
         });
         output::table(&["STEP", "FROM", "TO", "WORKERS"], rows)
     }
@@ -111,9 +131,9 @@ impl Way {
 /// As a line: `v1.15.5 -> v1.16.8 (workers wait) -> v1.17.4`.
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.from)?;
+        write!(f, "{}", self.named(&self.from))?;
         for hop in &self.hops {
-            write!(f, " -> {}{}", hop.to, if hop.workers { "" } else { " (workers wait)" })?;
+            write!(f, " -> {}{}", self.named(&hop.to), if hop.workers { "" } else { " (workers wait)" })?;
         }
         Ok(())
     }
@@ -146,6 +166,11 @@ impl Unresolved {
     /// A cluster of a class has it in a label.
     pub fn of_class(cluster: &ClusterName) -> Self {
         Self { cluster: cluster.to_string(), field: format!("metadata.labels[{}]", label::RELEASE) }
+    }
+
+    /// And so has one whose release is a label.
+    pub fn by_label(cluster: &ClusterName) -> Self {
+        Self { cluster: cluster.to_string(), field: format!("metadata.labels[{}]", label::RELEASE_VERSION) }
     }
 }
 

@@ -43,6 +43,8 @@ pub(super) enum Asking {
     BySpec,
     /// The label of a Cluster.
     ByLabel,
+    /// The release of a Cluster of a class, by label or by version.
+    OfClass,
 }
 
 impl Asking {
@@ -50,7 +52,7 @@ impl Asking {
     fn resource(self) -> [&'static str; 2] {
         match self {
             Self::BySpec => [GROUP, RESOURCE],
-            Self::ByLabel => [classic::GROUP, classic::RESOURCE],
+            Self::ByLabel | Self::OfClass => [classic::GROUP, classic::RESOURCE],
         }
     }
 
@@ -68,6 +70,9 @@ impl Asking {
                 spec
             }
             Self::ByLabel => of["metadata"]["labels"][label::RELEASE_VERSION.name].clone(),
+            Self::OfClass => {
+                json!([of["metadata"]["labels"][label::RELEASE.name], of["spec"]["topology"]["version"]])
+            }
         }
     }
 
@@ -76,6 +81,7 @@ impl Asking {
         match self {
             Self::BySpec => !object.is_null(),
             Self::ByLabel => !object["metadata"]["labels"][label::RELEASE_VERSION.name].is_null(),
+            Self::OfClass => !object["spec"]["topology"].is_null(),
         }
     }
 }
@@ -157,28 +163,6 @@ pub(super) async fn stamp(
 /// What whoever asks is told where that has to be approved.
 pub(super) fn notice(name: &str) -> String {
     format!("{name}: nothing begins before somebody approves it: windlass approve {name}")
-}
-
-/// Refuses another release for a cluster of a class where that would have to be approved: Cluster API replaces their machines, no
-/// envelope bounds that, and so there is nothing that could be approved.
-pub(super) async fn refused_of_class(client: &Client, request: &Value) -> Result<Option<String>, Unknown> {
-    let (object, old) = (&request["object"], &request["oldObject"]);
-    let release = |object: &Value| {
-        [&object["metadata"]["labels"][label::RELEASE.name], &object["spec"]["topology"]["version"]].map(Clone::clone)
-    };
-    if old.is_null() || release(object) == release(old) {
-        return Ok(None);
-    }
-    let namespace = request["namespace"].as_str().unwrap_or_default();
-    Ok(match policy(client, namespace).await? {
-        Err(why) => Some(why),
-        Ok(None) => None,
-        Ok(Some(_)) => Some(format!(
-            "updates have to be approved in the namespace {namespace}, and that of a cluster of a class cannot be: no envelope \
-             bounds what Cluster API does; whoever owns the namespace can set its label {} to none",
-            label::APPROVAL.name
-        )),
-    })
 }
 
 /// What a namespace wants.

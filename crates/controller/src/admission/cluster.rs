@@ -1,9 +1,13 @@
 //! Admission of clusters of a class: resolves the release that was asked for, by version or by label, and holds the cluster until
 //! the packages of a new one are in.
 //!
+//! Where upgrades have to be approved, what is asked for is held until that is done (`cluster/consent.rs`).
+//!
 //! What becomes of a cluster is decided in [`windlass_plan::resolve::admit`]; here is read what that needs. As for the other
 //! clusters: nothing but the object in question is changed, so a dry run is told the truth, and who only lets an object go or
 //! changes what is none of our business is not asked.
+
+mod consent;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -18,6 +22,7 @@ use windlass_api::{annotation, label};
 use windlass_plan::resolve::admit::{self, Request, admit, class_of};
 use windlass_plan::resolve::hold::HoldBy;
 
+use super::approval::{Asking, Stamped};
 use super::choice::Unknown;
 use super::{API_VERSION, KIND, approval};
 use crate::control_plane;
@@ -34,8 +39,12 @@ pub const RESOURCE: &str = "clusters";
 pub const OPERATIONS: [&str; 2] = ["CREATE", "UPDATE"];
 
 /// The annotations that say something about a release or a hold.
-pub(crate) const ANNOTATIONS: [&str; 3] =
-    [annotation::RESOLVE_RELEASE.name, annotation::HELD_FOR_RELEASE.name, annotation::KEEP_PAUSED.name];
+pub(crate) const ANNOTATIONS: [&str; 4] = [
+    annotation::RESOLVE_RELEASE.name,
+    annotation::HELD_FOR_RELEASE.name,
+    annotation::KEEP_PAUSED.name,
+    annotation::REVIEWED_ENVELOPE.name,
+];
 
 /// The fields that are changed, each as a whole.
 const CHANGED: [&str; 4] = ["/metadata/labels", "/metadata/annotations", "/spec/paused", "/spec/topology"];
@@ -50,7 +59,8 @@ pub fn concerns(object: Option<&Value>, old: Option<&Value>) -> bool {
     let Some(old) = old else { return true };
     let annotated = |key: &&str| object["metadata"]["annotations"][*key] != old["metadata"]["annotations"][*key];
     let release = |object: &Value| object["metadata"]["labels"][label::RELEASE.name].clone();
-    object["spec"] != old["spec"] || release(object) != release(old) || ANNOTATIONS.iter().any(annotated)
+    let is_other = object["spec"] != old["spec"] || release(object) != release(old);
+    is_other || ANNOTATIONS.iter().any(annotated) || approval::concerns(object, old)
 }
 
 /// Answers an `AdmissionReview` of a mutating webhook. An error means that no answer is to be had.
@@ -102,9 +112,6 @@ async fn judge(
     cluster: &Cluster,
     before: Option<&Cluster>,
 ) -> Result<Judged, Unknown> {
-    if let Some(why) = approval::refused_of_class(client, request).await? {
-        return Ok(Err(why));
-    }
     let class = class(client, cluster, request).await?;
     let releases: Vec<TanzuKubernetesRelease> = all(client, "TanzuKubernetesReleases").await?;
     let os_images: Vec<OSImage> = all(client, "OSImages").await?;
@@ -116,7 +123,7 @@ async fn judge(
         }
         None => None,
     };
-    let admitted = admit(&Request {
+    let judging = Request {
         cluster,
         before,
         class: class.as_ref(),
@@ -124,13 +131,47 @@ async fn judge(
         os_images: &os_images,
         control_plane: control_plane.as_ref(),
         hold_by,
-    });
-    Ok(admitted.map_err(|refused| refused.to_string()).map(|admitted| {
-        let object = &request["object"];
-        let mut written = object.clone();
-        admitted.write(&mut written);
-        (patch(object, &written), admitted.warnings)
-    }))
+    };
+    let object = &request["object"];
+    let (mut written, mut warnings) = match admitted(&judging, object) {
+        Ok(admitted) => admitted,
+        Err(why) => return Ok(Err(why)),
+    };
+    let Stamped { patch: stamps, is_required, .. } = match stamp(client, request, &written).await? {
+        Ok(stamped) => stamped,
+        Err(why) => return Ok(Err(why)),
+    };
+    if let Some(before) = before {
+        if is_required && consent::needs_pause(before, &written, hold_by) {
+            match admitted(&Request { hold_by: HoldBy::Pause, ..judging }, object) {
+                Ok(paused) => (written, warnings) = paused,
+                Err(why) => return Ok(Err(why)),
+            }
+        }
+        let asked = consent::Asked { client, before, written: &written, releases: &releases, hold_by };
+        if let Some(why) = asked.refused(is_required).await? {
+            return Ok(Err(why));
+        }
+        if is_required && asked.is_upgrade() {
+            warnings.push(approval::notice(cluster.metadata.name.as_deref().unwrap_or_default()));
+        }
+    }
+    Ok(Ok((patch(object, &written).into_iter().chain(stamps).collect(), warnings)))
+}
+
+/// The object as it would be stored, and what people are told of that.
+fn admitted(judging: &Request<'_>, object: &Value) -> Result<(Value, Vec<String>), String> {
+    let admitted = admit(judging).map_err(|refused| refused.to_string())?;
+    let mut written = object.clone();
+    admitted.write(&mut written);
+    Ok((written, admitted.warnings))
+}
+
+/// Who asks and who decides, of the object as it would be stored: what is resolved to the same is not asked for anew.
+async fn stamp(client: &Client, request: &Value, written: &Value) -> Result<Result<Stamped, String>, Unknown> {
+    let mut request = request.clone();
+    request["object"] = written.clone();
+    approval::stamp(client, Asking::OfClass, &request).await
 }
 
 /// The changes from one object to another.

@@ -4,11 +4,14 @@ use std::sync::Arc;
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::Cluster;
+use windlass_api::kind::cluster_update::ClusterUpdate;
 use windlass_api::kind::release::TanzuKubernetesRelease;
+use windlass_api::kind::topology::ClusterClass;
 use windlass_apiserver::admission::{Handler, Webhook};
 use windlass_controller::admission::cluster::{GROUP, NAME, OPERATIONS, RESOURCE, VERSION, concerns, review};
 use windlass_plan::resolve::hold::HoldBy;
@@ -189,6 +192,56 @@ fn what_cannot_be_done_is_refused_with_what_could_and_the_rest_stays_possible() 
         classless.spec.topology.as_mut().unwrap().class_ref.name = "none".to_owned();
         let refused = api::<Cluster>(&client).create(&PostParams::default(), &classless).await.unwrap_err();
         assert!(refused.to_string().contains("there is no ClusterClass tkg-system/none"), "{refused}");
+    });
+}
+
+#[test]
+fn where_upgrades_have_to_be_approved_who_asks_is_written_down_and_what_nothing_holds_is_refused() {
+    in_world(|world| async move {
+        let client = guard(&world);
+        running(&client).await;
+        let required = json!({"metadata": {"labels": {"windlass.dev/approval": "required"}}});
+        let namespaces: Api<Namespace> = Api::all(client.clone());
+        namespaces.patch("default", &PatchParams::default(), &Patch::Merge(required)).await.unwrap();
+        let stamps = |cluster: &Cluster| {
+            let keys = ["windlass.dev/approval", "windlass.dev/asked-by", "windlass.dev/decided-by"];
+            keys.map(|key| cluster.annotations().get(key).cloned().unwrap_or_default())
+        };
+        let admin = || "system:admin".to_owned();
+        let asked = patched(&client, version("v1.25")).await.unwrap();
+        assert_eq!(told(&asked), format!("{NEW} at v1.25.7+vmware.2 paused for {NEW}"));
+        assert_eq!(stamps(&asked), ["required".to_owned(), admin(), String::new()]);
+        // What comes to the same is not asked for anew, and who decides is written down.
+        let decided = json!({"metadata": {"annotations": {"windlass.dev/approved": "sha256:1"}}, "spec": version("v1.25.7")["spec"]});
+        let decided = patched(&client, decided).await.unwrap();
+        assert_eq!(stamps(&decided), ["required".to_owned(), admin(), admin()]);
+        assert_eq!(decided.annotations()["windlass.dev/approved"], "sha256:1");
+
+        let released =
+            json!({"metadata": {"annotations": {"tkg.tanzu.vmware.com/paused": null}}, "spec": {"paused": false}});
+        let refusal = patched(&client, released.clone()).await.unwrap_err();
+        assert!(refusal.contains("has to be approved, and is held until then: windlass approve wl"), "{refusal}");
+        // When the upgrade is on record, its hold ends as ever.
+        let uid = api::<Cluster>(&client).get("wl").await.unwrap().metadata.uid;
+        let machines = json!({"count": 1, "class": "", "storageClass": ""});
+        let end = |version: &str| json!({"distribution": version, "kubernetes": "", "controlPlane": machines, "workers": machines});
+        let owner = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "name": "wl", "uid": uid});
+        let record: ClusterUpdate = read(json!({
+            "apiVersion": "windlass.dev/v1alpha1", "kind": "ClusterUpdate",
+            "metadata": {"name": "wl-1", "labels": {"cluster.x-k8s.io/cluster-name": "wl"}, "ownerReferences": [owner]},
+            "spec": {"cluster": "wl", "ordinal": 1, "id": "7", "envelopeDigest": "sha256:1",
+                "from": end("v1.24.9+vmware.1-tkg.1"), "to": end("v1.25.7+vmware.2-tkg.1")},
+        }));
+        create(&client, &record).await;
+        assert_eq!(told(&patched(&client, released).await.unwrap()), format!("{NEW} at v1.25.7+vmware.2"));
+
+        // A class that asks for no release: neither packages nor a pause would hold another version.
+        let classes: Api<ClusterClass> = Api::namespaced(client.clone(), "tkg-system");
+        let foreign = Patch::Merge(json!({"metadata": {"annotations": {"run.tanzu.vmware.com/resolve-tkr": null}}}));
+        classes.patch("tkg-vsphere-default-v1.0.0", &PatchParams::default(), &foreign).await.unwrap();
+        let refusal = patched(&client, version("v1.26.5+vmware.2")).await.unwrap_err();
+        assert!(refusal.contains("nothing would hold this one until then"), "{refusal}");
+        patched(&client, json!({"spec": {"topology": {"controlPlane": {"replicas": 1}}}})).await.unwrap();
     });
 }
 

@@ -6,6 +6,11 @@ use windlass_api::annotation;
 use windlass_api::name::{ClusterName, Namespace};
 
 use super::{Asked, DELETE_TIMEOUT, SYSTEM_NAMESPACE, Subject};
+use crate::gate::by_kubectl;
+use crate::target::ClusterKind;
+
+/// The reasons of what waits for a person to decide, for as long as that takes.
+const DECISIONS: [&str; 3] = ["ApprovalNeeded", "Rejected", "ReviewedOtherwise"];
 
 /// Why it is waited. `Display` says it in a sentence; [`Blocked::way_out`] says what would help.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,6 +125,42 @@ pub enum Blocked {
         /// What is still there, or keeps it from being known.
         why: String,
     },
+    /// The topology of the Cluster says what nobody can act on.
+    Malformed {
+        /// What is wrong.
+        why: String,
+    },
+    /// The upgrade has to be approved, and nobody has.
+    ApprovalNeeded {
+        /// The cluster.
+        cluster: ClusterName,
+        /// What would be approved.
+        digest: String,
+        /// The release that it leads to.
+        release: String,
+    },
+    /// Somebody does not want the upgrade.
+    Rejected {
+        /// The cluster.
+        cluster: ClusterName,
+        /// What was rejected.
+        digest: String,
+        /// Who did.
+        by: String,
+        /// Why; empty where nothing was said.
+        because: String,
+    },
+    /// What would be done is not what was reviewed.
+    ReviewedOtherwise {
+        /// The cluster.
+        cluster: ClusterName,
+        /// The release that it leads to.
+        release: String,
+        /// The envelope that was reviewed.
+        reviewed: String,
+        /// The envelope of what would be done.
+        found: String,
+    },
     /// The hold on the cluster is for another release than it is asked to have.
     HeldForAnother {
         /// The release of the hold.
@@ -151,7 +192,16 @@ impl Blocked {
             Self::PackageHeld { .. } => "PackageHeld",
             Self::PackagesGoFirst { .. } => "PackagesGoFirst",
             Self::HeldForAnother { .. } => "HeldForAnother",
+            Self::Malformed { .. } => "Malformed",
+            Self::ApprovalNeeded { .. } => DECISIONS[0],
+            Self::Rejected { .. } => DECISIONS[1],
+            Self::ReviewedOtherwise { .. } => DECISIONS[2],
         }
+    }
+
+    /// Whether it waits for a person to decide. However long that takes, it does not stall.
+    pub fn is_decision(&self) -> bool {
+        is_decision(self.reason())
     }
 
     /// The next thing that a person can do about it, or `wait`.
@@ -200,6 +250,20 @@ impl Blocked {
                 let minutes = DELETE_TIMEOUT.as_mins();
                 format!("wait; {minutes} min after its deletion the cluster goes without that")
             }
+            Self::Malformed { .. } => "correct it".to_owned(),
+            Self::ApprovalNeeded { cluster, digest, .. } => {
+                format!("agree to it: windlass approve {cluster} {}", by_kubectl(ClusterKind::Cluster, cluster, digest))
+            }
+            Self::Rejected { cluster, digest, .. } => format!(
+                "ask for something else: give it up with windlass abort {cluster}, or agree to it after all: windlass approve \
+                 {cluster} {}",
+                by_kubectl(ClusterKind::Cluster, cluster, digest)
+            ),
+            Self::ReviewedOtherwise { cluster, release, .. } => format!(
+                "review it again with windlass plan {cluster} --to {release}, and take the annotation {} off the Cluster or give the \
+                 upgrade up with windlass abort {cluster}",
+                annotation::REVIEWED_ENVELOPE
+            ),
             Self::HeldForAnother { release, .. } => format!(
                 "wait; if it lasts, hold the cluster for {release}: kubectl annotate --overwrite cluster … {}={release}",
                 annotation::HELD_FOR_RELEASE
@@ -270,9 +334,24 @@ impl fmt::Display for Blocked {
             Self::PackagesGoFirst { why } => {
                 write!(f, "the cluster is to go, and packages that were added to it go first: {why}")
             }
+            Self::Malformed { why } => write!(f, "spec.topology of the Cluster cannot be acted on: {why}"),
+            Self::ApprovalNeeded { release, .. } => {
+                write!(f, "the upgrade to {release} is not approved, and has to be here")
+            }
+            Self::Rejected { by, because, .. } if because.is_empty() => write!(f, "{by} has rejected the upgrade"),
+            Self::Rejected { by, because, .. } => write!(f, "{by} has rejected the upgrade: {because}"),
+            Self::ReviewedOtherwise { release, reviewed, found, .. } => write!(
+                f,
+                "what was reviewed for {release} has the envelope {reviewed}, and what would be done has {found}"
+            ),
             Self::HeldForAnother { held_for, release } => {
                 write!(f, "the cluster is held for {held_for}, and asked to have {release}")
             }
         }
     }
+}
+
+/// Whether what has this reason waits for a person to decide.
+pub(super) fn is_decision(reason: &str) -> bool {
+    DECISIONS.contains(&reason)
 }

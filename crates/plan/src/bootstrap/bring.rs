@@ -455,7 +455,8 @@ impl<'b> Bringing<'b> {
 /// The conditions of a `ClusterBootstrap` while it cannot be settled.
 pub fn waiting(cluster: &Subject, bootstrap: &ClusterBootstrap, blocked: &Blocked, now: Timestamp) -> Vec<Condition> {
     let before = bootstrap.status.clone().unwrap_or_default().conditions;
-    let stalled = is_stalled(&before, now).then(|| told_stalled(cluster, blocked));
+    let is_stalled = is_stalled(&before, now) && !blocked.is_decision();
+    let stalled = is_stalled.then(|| told_stalled(cluster, blocked));
     condition::with_gate(&before, &Gate { blocked: Some(blocked), stalled, outside: Vec::new() }, now)
 }
 

@@ -8,6 +8,7 @@ use windlass_api::condition::{ConditionStatus, ConditionType};
 use windlass_api::kind::packaging::{PackageInstall, is_true};
 use windlass_api::kind::{Condition, condition};
 
+use super::blocked::is_decision;
 use super::{Blocked, Installed, Listed};
 
 /// How a package can be, in the order in which it is asked.
@@ -132,7 +133,9 @@ pub(super) fn with_gate(before: &[Condition], gate: &Gate<'_>, now: Timestamp) -
 /// Gives each condition the time at which its status last changed.
 fn dated(before: &[Condition], mut conditions: Vec<Condition>, now: Timestamp) -> Vec<Condition> {
     for new in &mut conditions {
-        let old = condition(before, &new.type_).filter(|old| old.status == new.status);
+        // Since when machines wait for packages does not begin while somebody decides whether packages come at all.
+        let same = |old: &&Condition| old.status == new.status && is_decision(&old.reason) == is_decision(&new.reason);
+        let old = condition(before, &new.type_).filter(same);
         let at = || now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         new.last_transition_time = old.map_or_else(at, |old| old.last_transition_time.clone());
     }
@@ -171,7 +174,7 @@ fn of_all(gate: &Gate<'_>) -> Vec<Condition> {
 
 /// Since when machines have waited for packages.
 pub(super) fn waiting_since(before: &[Condition]) -> Option<Timestamp> {
-    let ready = ConditionType::PackagesReady.among(before)?;
+    let ready = ConditionType::PackagesReady.among(before).filter(|ready| !is_decision(&ready.reason))?;
     if ready.status == ConditionStatus::False.as_str() { ready.last_transition_time.parse().ok() } else { None }
 }
 

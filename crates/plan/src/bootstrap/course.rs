@@ -8,9 +8,11 @@ use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::kind::{Condition, condition};
 use windlass_api::reason::TopologyReason;
 
+use crate::gate;
 use crate::hook;
 use crate::resolve::hold::Held;
 use crate::step::Stage;
+use crate::word::Word;
 
 /// A cluster and its packages, as they are at a moment.
 #[derive(Debug, Clone, Copy)]
@@ -19,37 +21,6 @@ pub struct Course<'a> {
     pub cluster: &'a Cluster,
     /// Its packages, if they are told of.
     pub bootstrap: Option<&'a ClusterBootstrap>,
-}
-
-/// How a cluster of a class is, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
-    /// It is to go.
-    Deleting,
-    /// Its packages have been waited for so long that waiting will not help.
-    Stalled,
-    /// Its owner has paused it.
-    Paused,
-    /// Its API has not answered yet.
-    Creating,
-    /// It is not what it was asked to be yet.
-    Updating,
-    /// It is what it was asked to be.
-    Running,
-}
-
-impl Word {
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Deleting => "deleting",
-            Self::Stalled => "stalled",
-            Self::Paused => "paused",
-            Self::Creating => "creating",
-            Self::Updating => "updating",
-            Self::Running => "running",
-        }
-    }
 }
 
 impl<'a> Course<'a> {
@@ -148,9 +119,20 @@ impl<'a> Course<'a> {
         let stalled = self.condition(ConditionType::Stalled).filter(|it| is_true(it));
         let ready = self.condition(ConditionType::PackagesReady).filter(|it| !is_true(it));
         let mut wait = self.wait(Stage::Packages, "ClusterBootstrap", stalled.or(ready)?);
+        if self.pending().is_some() {
+            let name = self.cluster.metadata.name.as_deref().unwrap_or_default();
+            wait.message = gate::Blocked::without_agreement(&wait.message).to_owned();
+            wait.way_out = Some(format!("windlass approve {name}, or windlass abort {name}"));
+        }
         // It has been waited for since before somebody found that it stalls.
         wait.since = ready.map_or(wait.since, |it| Some(it.last_transition_time.clone()));
         Some(wait)
+    }
+
+    /// What is said of an upgrade that begins when somebody approves it, with how to do that.
+    pub fn pending(&self) -> Option<&'a Condition> {
+        let ready = self.condition(ConditionType::PackagesReady).filter(|it| !is_true(it))?;
+        gate::Blocked::asked_to_agree_to(&ready.message).map(|_| ready)
     }
 
     /// Whether what Cluster API says is what we have told it, when it asked.

@@ -68,7 +68,7 @@ impl Settling<'_> {
 }
 
 /// The release whose packages these are.
-fn resolved(bootstrap: &ClusterBootstrap) -> Option<&str> {
+pub(super) fn resolved(bootstrap: &ClusterBootstrap) -> Option<&str> {
     bootstrap.status.as_ref()?.resolved_tkr.as_deref().filter(|resolved| !resolved.is_empty())
 }
 

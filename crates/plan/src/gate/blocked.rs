@@ -10,6 +10,8 @@ use windlass_api::version::KubernetesVersion;
 use crate::inventory::Alarm;
 use crate::target::ClusterKind;
 
+pub(crate) use words::by_kubectl;
+
 /// The refusal of a gate. `Display` says why in a sentence; [`Blocked::way_out`] says what would open it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "reason")]

@@ -238,6 +238,20 @@ pub fn of_control_plane(cluster: &Cluster) -> Result<ReleaseData, Malformed> {
     recorded(subject, "spec.topology", topology, overrides(topology.control_plane.variables.as_ref()))
 }
 
+/// What each part of a cluster was told of releases.
+pub fn told(cluster: &Cluster) -> Result<BTreeMap<Part, ReleaseData>, Malformed> {
+    let mut told = BTreeMap::from([(Part::ControlPlane, of_control_plane(cluster)?)]);
+    let Some(topology) = cluster.spec.topology.as_ref() else { return Ok(told) };
+    let subject = Subject { kind: "Cluster", name: cluster.metadata.name.as_deref().unwrap_or_default() };
+    for pool in &topology.workers.machine_deployments {
+        let key = format!("spec.topology.workers.machineDeployments[{}]", pool.name);
+        let name = subject.name(&format!("{key}.name"), &pool.name)?;
+        let recorded = recorded(subject, &key, topology, overrides(pool.variables.as_ref()))?;
+        told.insert(Part::Pool(name), recorded);
+    }
+    Ok(told)
+}
+
 /// What a part was told: by itself, or with the whole.
 fn recorded(subject: Subject<'_>, key: &str, topology: &Topology, own: &[Variable]) -> Result<ReleaseData, Malformed> {
     let own = own.iter().find(|variable| variable.name == VARIABLE).map(|variable| &variable.value);

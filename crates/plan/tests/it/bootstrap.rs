@@ -1,6 +1,7 @@
 //! The packages of a cluster: what it should have, what is written, and when machines may follow.
 
 mod abort;
+mod approval;
 mod bring;
 mod gate;
 mod merge;

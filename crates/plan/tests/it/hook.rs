@@ -39,7 +39,7 @@ fn check(hook: HookName, cluster: &Cluster, bootstrap: Option<&ClusterBootstrap>
 /// The release is there, with its template.
 fn ready_release() -> Known<'static> {
     static RELEASE_OBJECT: std::sync::LazyLock<TanzuKubernetesRelease> = std::sync::LazyLock::new(|| release(|_| {}));
-    Known { release: Some(&RELEASE_OBJECT), has_template: true, bootstrap: None }
+    Known { release: Some(&RELEASE_OBJECT), has_template: true, ..Known::default() }
 }
 
 /// The release, changed as a test wants it.
@@ -96,6 +96,19 @@ fn machines_go_on_without_packages_where_somebody_says_so_and_for_that_release_o
 }
 
 #[test]
+fn who_wants_machines_without_their_packages_has_approved_nothing() {
+    let mut ours = cluster(&json!({"run.tanzu.vmware.com/tkr": RELEASE}), &json!([]));
+    let annotations = [("windlass.dev/go-on-without-packages", RELEASE), ("windlass.dev/approval", "required")];
+    ours.metadata.annotations = Some(annotations.map(|(key, value)| (key.to_owned(), value.to_owned())).into());
+    let waits = |known: Known<'_>| answer(HookName::BeforeClusterUpgrade, &ours, &known).retry_after_seconds > 0;
+    let old = bootstrap("v1.24.9---vmware.1-tkg.1", &ready("False", "the upgrade is not approved"));
+    assert!(waits(Known { bootstrap: Some(&old), ..Known::default() }));
+    assert!(!waits(Known { bootstrap: Some(&old), is_begun: true, ..Known::default() }), "it is on record");
+    let chosen = bootstrap(RELEASE, &ready("False", "antrea has failed"));
+    assert!(!waits(Known { bootstrap: Some(&chosen), ..Known::default() }), "its packages are chosen");
+}
+
+#[test]
 fn what_is_not_ours_and_what_needs_no_packages_passes() {
     let foreign = cluster(&json!({}), &json!(["tkg.tanzu.vmware.com/addon"]));
     HookName::all().for_each(|hook| check(hook, &foreign, None, ""));
@@ -118,7 +131,7 @@ fn a_cluster_is_made_when_its_release_is_there_with_all_that_its_packages_need()
     let check = |change: fn(&mut Value), has_template: bool, wanted: &str| {
         let release = release(change);
         let wanted = if wanted.is_empty() { String::new() } else { format!("the release comes first: {wanted}") };
-        check_with(hook, &ours, &Known { release: Some(&release), has_template, bootstrap: None }, &wanted);
+        check_with(hook, &ours, &Known { release: Some(&release), has_template, ..Known::default() }, &wanted);
     };
     check(|_| {}, true, "");
     check(|_| {}, false, &format!("there is no ClusterBootstrapTemplate tkg-system/{RELEASE}; put it back"));

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use serde::Serialize;
 use windlass_api::kind::cluster_api::Cluster;
-use windlass_api::kind::release::ClusterBootstrap;
+use windlass_api::kind::release::{ClusterBootstrap, ClusterBootstrapTemplate, TanzuKubernetesRelease};
 use windlass_api::kind::topology::{MachineDeploymentTopology, Topology};
 use windlass_api::name::NamespacedName;
-use windlass_plan::bootstrap::listed;
+use windlass_plan::bootstrap::envelope::{ClassEnvelope, Enclosing};
+use windlass_plan::bootstrap::{SYSTEM_NAMESPACE, Settling, Subject, listed};
 use windlass_plan::hook;
 use windlass_plan::resolve::hold::HoldBy;
 use windlass_plan::step::Stage;
@@ -41,6 +42,9 @@ pub struct ClassPreview {
     pub control_plane: Vec<String>,
     /// What would become of its pools.
     pub workers: Vec<String>,
+    /// What may be done, and is reviewed and approved; nothing where that cannot be said.
+    #[serde(skip)]
+    pub envelope: Option<ClassEnvelope>,
     /// How its machines would be held until the packages are in.
     #[serde(skip)]
     pub hold_by: HoldBy,
@@ -137,10 +141,12 @@ pub(super) async fn preview(assembly: &Assembly, request: &Request, drive: Drive
     if request.ask == Wish::Delete {
         return Ok(Foreseen::OfClass(Box::new(deleted(&before, hold_by))));
     }
+    let mut asked = None;
     let asking = async {
         if let Answer::Refused { why } = ask(world, &request.cluster, drive, &Ask::Change(&request.ask)).await? {
             return Ok(Some(why));
         }
+        asked = Seen::of(world, &request.cluster).map(|asked| asked.cluster);
         let mut left = CHOSEN.as_secs() / LOOK.as_secs();
         while left > 0 && Seen::of(world, &request.cluster).is_some_and(|seen| !seen.is_chosen()) {
             tokio::time::sleep(LOOK).await;
@@ -157,7 +163,23 @@ pub(super) async fn preview(assembly: &Assembly, request: &Request, drive: Drive
         return Ok(Foreseen::Refused { why });
     }
     let after = Seen::of(world, &request.cluster).ok_or_else(gone)?;
-    Ok(Foreseen::OfClass(Box::new(compared(&before, &after, hold_by))))
+    let envelope = asked.and_then(|asked| enclosed(world, &asked, before.bootstrap.as_ref()));
+    Ok(Foreseen::OfClass(Box::new(ClassPreview { envelope, ..compared(&before, &after, hold_by) })))
+}
+
+/// What may be done: as admission and the controllers find it, before anything is written.
+fn enclosed(world: &World, cluster: &Cluster, bootstrap: Option<&ClusterBootstrap>) -> Option<ClassEnvelope> {
+    let subject = Subject::of(cluster).ok().flatten()?;
+    let names = Settling::templates(&subject, bootstrap).into_iter();
+    let found = |name: String| {
+        let template: ClusterBootstrapTemplate = settle::read(world, SYSTEM_NAMESPACE, &name)?;
+        Some((name, template))
+    };
+    let templates: BTreeMap<String, ClusterBootstrapTemplate> = names.filter_map(found).collect();
+    let release: Option<TanzuKubernetesRelease> = settle::read(world, "", subject.release.as_str());
+    let enclosing =
+        Enclosing { cluster, subject: &subject, release: release.as_ref(), templates: &templates, bootstrap };
+    ClassEnvelope::of(&enclosing).ok()
 }
 
 fn compared(before: &Seen, after: &Seen, hold_by: HoldBy) -> ClassPreview {
@@ -191,7 +213,7 @@ fn compared(before: &Seen, after: &Seen, hold_by: HoldBy) -> ClassPreview {
     });
     let workers = pools.chain(removed.map(|pool| format!("pool {}: goes", pool.name))).collect();
     let (from, to) = (before.release().to_owned(), after.release().to_owned());
-    ClassPreview { from, to, packages, control_plane, workers, hold_by }
+    ClassPreview { from, to, packages, control_plane, workers, envelope: None, hold_by }
 }
 
 /// What the class is told, without what Windlass tells it of releases.
@@ -250,6 +272,7 @@ fn deleted(seen: &Seen, hold_by: HoldBy) -> ClassPreview {
             .iter()
             .map(|pool| format!("pool {}: {}", pool.name, goes(pool.replicas)))
             .collect(),
+        envelope: None,
         hold_by,
     }
 }

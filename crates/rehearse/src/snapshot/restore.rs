@@ -96,12 +96,15 @@ fn put_all(server: &ApiServer, rows: &[kinds::Row<'_>], objects: &[Value]) {
 }
 
 /// The object without who wrote it: without their fields, such entries would say that their writers own nothing. And without having
-/// to be approved: what is rehearsed is what follows once it is.
+/// to be approved, nor, of a cluster of a class, to be what was reviewed: what is rehearsed is what follows once it is.
 fn unmanaged(object: &Value) -> Value {
     let mut object = object.clone();
+    let reviewed =
+        (!object["spec"]["topology"].is_null()).then_some(("annotations", annotation::REVIEWED_ENVELOPE.name));
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
-        for (field, key) in [("labels", label::APPROVAL.name), ("annotations", annotation::APPROVAL.name)] {
+        let required = [("labels", label::APPROVAL.name), ("annotations", annotation::APPROVAL.name)];
+        for (field, key) in required.into_iter().chain(reviewed) {
             if let Some(entries) = metadata.get_mut(field).and_then(Value::as_object_mut) {
                 entries.remove(key);
             }

@@ -9,6 +9,7 @@ mod certificates;
 mod classes;
 mod consent;
 mod faults;
+mod foreseen;
 mod gates;
 mod holds;
 mod hops;

@@ -1,6 +1,7 @@
 //! A cluster of a class gets the packages of its release, and on a change of release they come before its machines.
 
 mod abort;
+mod approval;
 mod crashes;
 mod faults;
 mod management;
@@ -174,6 +175,25 @@ fn created() -> &'static World {
             seconds(600).await;
         })
     })
+}
+
+/// The same, as its owner has changed it, when its machines have followed that.
+pub fn marked<F: Future<Output = ()>>(script: impl FnOnce(World) -> F) -> World {
+    let (world, _) = played_with(
+        created(),
+        start::later(),
+        (Scenario::default(), Defaults::default(), Some(HoldBy::Pause)),
+        |world| async move {
+            script(world.clone()).await;
+            seconds(3600).await;
+        },
+    );
+    world
+}
+
+/// The same, while something is tried.
+pub fn tried<F: Future<Output = ()>>(script: impl FnOnce(World) -> F) {
+    play(HoldBy::Pause, created(), start::later(), script);
 }
 
 /// What Cluster API says that it waits for.

@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
+use http::Request;
 use jiff::Timestamp;
 use k8s_openapi::api::events::v1::Event;
-use kube::Api;
 use kube::api::ListParams;
+use kube::{Api, Client};
+use tower::util::MapRequest;
 use windlass_api::kind::cluster_update::ClusterUpdateStatus;
 use windlass_api::kind::tanzu::TanzuKubernetesClusterStatus;
+use windlass_apiserver::auth::User;
 use windlass_plan::render::Defaults;
 use windlass_plan::resolve::hold::HoldBy;
 use windlass_rehearse::assembly::{Assembly, Settings};
@@ -44,6 +47,15 @@ pub fn played_with<F: Future<Output = ()>>(
         (world, end)
     })
     .unwrap()
+}
+
+/// A client of somebody else than the administrator.
+pub fn somebody(world: &World, name: &'static str) -> Client {
+    let as_somebody = move |mut request: Request<kube::client::Body>| {
+        request.extensions_mut().insert(User::authenticated(name, Vec::new()));
+        request
+    };
+    Client::new(MapRequest::new(world.management().clone(), as_somebody), "default")
 }
 
 pub fn now(world: &World) -> Timestamp {

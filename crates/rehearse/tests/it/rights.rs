@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use windlass_api::condition::ConditionType;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::ClusterUpdate;
-use windlass_api::kind::release::{OSImage, TanzuKubernetesRelease};
+use windlass_api::kind::release::{ClusterBootstrap, OSImage, TanzuKubernetesRelease};
 use windlass_api::kind::tanzu::TanzuKubernetesCluster;
 use windlass_api::kind::topology::ClusterClass;
 use windlass_api::{annotation, label};
@@ -110,13 +110,28 @@ fn to(version: &str) -> Value {
     json!({"spec": {"distribution": {"version": version, "fullVersion": null}}})
 }
 
-/// A cluster of a class: made, upgraded, given up, upgraded again, deleted.
+/// What namespaces want of updates in them.
+async fn want_approval(world: &World, policy: &str) {
+    let wanted = json!({"metadata": {"labels": {label::APPROVAL.name: policy}}});
+    let namespaces: Api<Namespace> = Api::all(world.client());
+    namespaces.patch("default", &PatchParams::default(), &Patch::Merge(wanted)).await.unwrap();
+}
+
+/// A cluster of a class: made, upgraded when somebody has approved it, given up, upgraded again, deleted.
 async fn of_a_class(world: World) {
     let api: Api<Cluster> = Api::default_namespaced(world.client());
     api.create(&PostParams::default(), &start::of_class()).await.unwrap();
     hours(3).await;
     let release = json!({"metadata": {"labels": {"run.tanzu.vmware.com/tkr": "v1.25.7---vmware.2-tkg.1"}}});
+    want_approval(&world, "required").await;
     merge::<Cluster>(&world, "wl", release.clone()).await;
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let bootstrap = Api::<ClusterBootstrap>::default_namespaced(world.client()).get("wl").await.unwrap();
+    let conditions = bootstrap.status.unwrap_or_default().conditions;
+    let waits = ConditionType::PackagesReady.among(&conditions).unwrap();
+    let digest = Blocked::asked_to_agree_to(&waits.message).unwrap();
+    merge::<Cluster>(&world, "wl", json!({"metadata": {"annotations": {"windlass.dev/approved": digest}}})).await;
+    want_approval(&world, "none").await;
     tokio::time::sleep(Duration::from_secs(20)).await;
     let abort = json!({"metadata": {"annotations": {"windlass.dev/abort": "v1.25.7---vmware.2-tkg.1"}}});
     merge::<Cluster>(&world, "wl", abort).await;
@@ -172,9 +187,7 @@ fn named(name: &str) -> ObjectMeta {
 
 /// An upgrade that somebody has to approve, and approves.
 async fn approved(world: World) {
-    let wanted = json!({"metadata": {"labels": {label::APPROVAL.name: "required"}}});
-    let namespaces: Api<Namespace> = Api::all(world.client());
-    namespaces.patch("default", &PatchParams::default(), &Patch::Merge(wanted)).await.unwrap();
+    want_approval(&world, "required").await;
     merge::<TanzuKubernetesCluster>(&world, "my-tkc", to("v1.16.7")).await;
     hours(1).await;
     let approval = json!({"metadata": {"annotations": {annotation::APPROVED.name: "sha256:something-else"}}});
@@ -189,9 +202,7 @@ async fn upgraded(world: World) {
 
 /// A cluster whose release is a label, led to another, which somebody has to approve.
 async fn by_label(world: World) {
-    let required = json!({"metadata": {"labels": {"windlass.dev/approval": "required"}}});
-    let namespaces: Api<Namespace> = Api::all(world.client());
-    namespaces.patch("default", &PatchParams::default(), &Patch::Merge(&required)).await.unwrap();
+    want_approval(&world, "required").await;
     let release = json!({"metadata": {"labels": {"release.giantswarm.io/version": "36.1.0"}}});
     merge::<Cluster>(&world, "shop", release).await;
     hours(1).await;

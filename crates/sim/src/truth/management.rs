@@ -71,7 +71,10 @@ impl Truth {
     fn fold_update(&mut self, change: &Change) -> Told {
         let read: read::Update = serde_json::from_slice(&change.object.json)?;
         // A release that is on no image brings none: they are kubeadm's, and of whoever looks after the control plane.
-        let known = self.addons.get(&read.spec.to.distribution);
+        // Nor does one of a Cluster whose machines Cluster API rolls: what comes first there are its packages.
+        let owners = read.metadata.owner_references.iter().flatten();
+        let is_rolled = owners.into_iter().any(|owner| owner.kind == "Cluster");
+        let known = self.addons.get(&read.spec.to.distribution).filter(|_| !is_rolled);
         let with_built_in = |known: &BTreeSet<Box<str>>| {
             known.iter().cloned().chain(BUILT_IN_ADDONS.map(Into::into)).collect::<BTreeSet<Box<str>>>()
         };

@@ -112,6 +112,7 @@ pub(super) struct TkcAddon {
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Update {
+    pub(super) metadata: Metadata,
     pub(super) spec: UpdateSpec,
     pub(super) status: Option<UpdateStatus>,
 }

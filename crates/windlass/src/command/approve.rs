@@ -8,16 +8,19 @@ use kube::core::NamespaceResourceScope;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
+use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::ClusterUpdate;
+use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::name::{ClusterName, NameError};
 use windlass_api::{annotation, label};
+use windlass_plan::bootstrap::course::Course;
 
 use crate::ask::{Answer, ask};
 use crate::changed::Changed;
 use crate::client::{self, AnyCluster, Connection, FIELD_MANAGER, Management};
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output;
-use crate::pending::{self, Asks, Pending};
+use crate::pending::{self, Pending};
 
 /// Agree to an update that waits for it
 ///
@@ -25,7 +28,7 @@ use crate::pending::{self, Asks, Pending};
 /// is something else by then, it waits for another approval. Who approved is on the record of the update.
 ///
 /// Updates have to be approved in namespaces with the label windlass.dev/approval: required, or second-person, where whoever asked may
-/// not approve. The verb approve on tanzukubernetesclusters is needed, or on clusters where a label names the release.
+/// not approve. The verb approve on tanzukubernetesclusters is needed, or on clusters where Cluster API replaces the machines.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  windlass approve my-tkc\n  windlass approve my-tkc --envelope sha256:… --yes --reason CHG-1042"
@@ -66,8 +69,11 @@ struct Decide {
 }
 
 /// An object that stands for a cluster, as clients read and write it.
-trait Stands: Asks + kube::Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned {}
-impl<K: Asks + kube::Resource<Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned> Stands for K {}
+trait Stands: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned {}
+impl<K: kube::Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + DeserializeOwned> Stands
+    for K
+{
+}
 
 /// What `approve -o` and `reject -o` write.
 #[derive(Serialize, schemars::JsonSchema)]
@@ -127,20 +133,40 @@ impl Decide {
     async fn run(self, decision: Decision) -> Result<Exit, Failure> {
         let management = self.connection.open().await?;
         match self.find(&management).await? {
-            (name, AnyCluster::Machines(cluster)) => self.decide(&management, &name, &*cluster, decision).await,
-            (name, AnyCluster::ByLabel(cluster)) => self.decide(&management, &name, &*cluster, decision).await,
-            (name, AnyCluster::OfClass) => Err(Error::OfClass { cluster: name }.into()),
+            (name, AnyCluster::Machines(cluster)) => {
+                self.decide(&management, (&name, &*cluster), Pending::of(&*cluster), decision).await
+            }
+            (name, AnyCluster::ByLabel(cluster)) => {
+                self.decide(&management, (&name, &*cluster), Pending::of(&*cluster), decision).await
+            }
+            (name, AnyCluster::OfClass) => self.decide_of_class(&management, &name, decision).await,
         }
+    }
+
+    /// Of a cluster of a class its packages say what waits.
+    async fn decide_of_class(
+        &self,
+        management: &Management,
+        name: &ClusterName,
+        decision: Decision,
+    ) -> Result<Exit, Failure> {
+        let cluster = management.api::<Cluster>().get(name.as_str()).await;
+        let cluster = cluster.map_err(client::Error::while_trying(&format!("read the cluster {name}")))?;
+        let bootstrap = management.api::<ClusterBootstrap>().get_opt(name.as_str()).await;
+        let bootstrap = bootstrap.map_err(client::Error::while_trying(&format!("read the packages of {name}")))?;
+        let course = Course { cluster: &cluster, bootstrap: bootstrap.as_ref() };
+        let pending = course.pending().and_then(Pending::told);
+        self.decide(management, (name, &cluster), pending, decision).await
     }
 
     async fn decide<K: Stands>(
         &self,
         management: &Management,
-        name: &ClusterName,
-        cluster: &K,
+        (name, cluster): (&ClusterName, &K),
+        pending: Option<Pending>,
         decision: Decision,
     ) -> Result<Exit, Failure> {
-        let Some(pending) = Pending::of(cluster) else { return Err(Error::Nothing { cluster: name.clone() }.into()) };
+        let Some(pending) = pending else { return Err(Error::Nothing { cluster: name.clone() }.into()) };
         if let Some(reviewed) = self.envelope.as_ref().filter(|reviewed| **reviewed != pending.digest) {
             let (reviewed, found) = (reviewed.clone(), pending.digest);
             return Err(Error::Stale { cluster: name.clone(), reviewed, found }.into());
@@ -211,7 +237,7 @@ impl Decide {
         pending: &Pending,
         decision: Decision,
     ) -> Result<(), output::Error> {
-        let by = pending::decided_by(decided);
+        let by = pending::decided_by(decided.meta());
         if let Some(format) = self.output {
             let report = DecisionReport {
                 cluster,
@@ -243,10 +269,6 @@ async fn next_update(management: &Management, cluster: &ClusterName) -> Result<u
 /// It is not decided.
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error(
-        "{cluster} is a cluster of a class, and its updates cannot be approved: no envelope bounds what Cluster API does"
-    )]
-    OfClass { cluster: ClusterName },
     #[error("nothing of {cluster} waits for approval")]
     Nothing { cluster: ClusterName },
     #[error("{text:?} is no name of a cluster")]
@@ -267,8 +289,7 @@ impl Explained for Error {
     fn kind(&self) -> Kind {
         match self {
             Self::Terminal(_) | Self::Changed { .. } => Kind::Environment,
-            Self::OfClass { .. }
-            | Self::Nothing { .. }
+            Self::Nothing { .. }
             | Self::Name { .. }
             | Self::OtherUpdate { .. }
             | Self::Stale { .. }
@@ -278,10 +299,7 @@ impl Explained for Error {
 
     fn hint(&self) -> Option<String> {
         Some(match self {
-            Self::OfClass { cluster }
-            | Self::Nothing { cluster }
-            | Self::Changed { cluster }
-            | Self::Stale { cluster, .. } => {
+            Self::Nothing { cluster } | Self::Changed { cluster } | Self::Stale { cluster, .. } => {
                 format!("windlass status {cluster}")
             }
             Self::Name { .. } => "windlass get clusters".to_owned(),
@@ -296,8 +314,7 @@ impl Explained for Error {
     fn exit(&self) -> Exit {
         match self {
             Self::Stale { .. } | Self::Changed { .. } => Exit::Stale,
-            Self::OfClass { .. }
-            | Self::Nothing { .. }
+            Self::Nothing { .. }
             | Self::Name { .. }
             | Self::OtherUpdate { .. }
             | Self::NotConfirmed { .. }

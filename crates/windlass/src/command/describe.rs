@@ -1,5 +1,6 @@
 //! `windlass describe`: a cluster as a tree, from the object that people write down to its machines.
 
+mod class;
 pub mod tree;
 
 use k8s_openapi::api::batch::v1::Job;
@@ -23,7 +24,7 @@ use crate::report::{CONTROL_PLANE, MachineReport, Report, UpdateReport};
 
 /// Show a cluster and all that it consists of, as a tree
 ///
-/// Machines, pools, add-ons, certificates (whether they are there, never what is in them) and the update that runs or ran
+/// Machines, pools, add-ons or packages, certificates (whether they are there, never what is in them) and the update that runs or ran
 /// last, each with how it is.
 #[derive(clap::Args)]
 pub struct Describe {
@@ -42,15 +43,13 @@ impl Describe {
         let management = self.connection.open().await?;
         let sort = Sort::of(&management, &self.cluster).await?;
         let gone = || Error::NoCluster { name: self.cluster.clone(), namespace: management.namespace.clone() };
-        let report = match sort.read(&management, &self.cluster).await?.ok_or_else(gone)? {
-            Doing::Recorded(report) => report,
-            Doing::OfClass(_) => {
-                let (name, namespace) = (self.cluster.clone(), management.namespace.clone());
-                return Err(Error::OfClass { name, namespace }.into());
+        let tree = match sort.read(&management, &self.cluster).await?.ok_or_else(gone)? {
+            Doing::Recorded(report) => {
+                let update = report.update.as_ref().map(|update| update.id.as_str());
+                tree(sort, &report, &Parts::read(&management, &self.cluster, update).await?)
             }
+            Doing::OfClass(report) => class::tree(&management, &self.cluster, &report).await?,
         };
-        let parts = Parts::read(&management, &self.cluster, &report).await?;
-        let tree = tree(sort, &report, &parts);
         match self.output {
             Some(format) => format.tell(&sort.written(&self.cluster), "ClusterDescription", tree)?,
             None => output::data(&tree.text())?,
@@ -71,7 +70,8 @@ struct Parts {
 }
 
 impl Parts {
-    async fn read(management: &Management, name: &ClusterName, report: &Report) -> Result<Self, Error> {
+    /// `update` is the id of the update whose Job is looked for.
+    async fn read(management: &Management, name: &ClusterName, update: Option<&str>) -> Result<Self, Error> {
         let of_cluster = ListParams::default().labels(&format!("{}={name}", label::CLUSTER_NAME.name));
         let cluster = management.api::<Cluster>().get_opt(name.as_str()).await;
         let cluster = cluster.map_err(Error::while_trying("read the Cluster"))?;
@@ -89,10 +89,10 @@ impl Parts {
         let known = ClusterSecret::CERTIFICATES.into_iter().chain([ClusterSecret::Kubeconfig]);
         let known = known.map(|secret| secret.object_name(name).to_string());
         let is_there = |name: &String| secrets.items.iter().any(|secret| secret.name_any() == *name);
-        let job = match &report.update {
+        let job = match update {
             Some(update) => {
                 let jobs: Api<Job> = Api::namespaced(management.client.clone(), job::NAMESPACE);
-                let found = jobs.get_opt(&format!("update-{}", update.id)).await;
+                let found = jobs.get_opt(&format!("update-{update}")).await;
                 found.map_err(Error::while_trying("read the Job of the update"))?
             }
             None => None,
@@ -118,18 +118,7 @@ fn tree(sort: Sort, report: &Report, parts: &Parts) -> Branch {
         Sort::ByLabel => Branch::new("Cluster API says", own),
         Sort::Machines | Sort::OfClass => Branch::new(format!("Cluster/{}", report.cluster), own),
     });
-    root.parts.push(match &parts.control_plane {
-        None => machines("control plane", CONTROL_PLANE, None, report),
-        Some(found) => {
-            let title = format!("KubeadmControlPlane/{}", found.name_any());
-            machines(&title, CONTROL_PLANE, Some(found.spec.replicas.unwrap_or(1)), report)
-        }
-    });
-    for deployment in &parts.deployments {
-        let name = deployment.name_any();
-        let title = format!("MachineDeployment/{name}");
-        root.parts.push(machines(&title, &name, deployment.spec.replicas, report));
-    }
+    root.parts.extend(of_roles(parts, &report.machines));
     let addons = report.addons.iter().map(|addon| {
         let status = format!("{:?}", addon.status).to_lowercase();
         let error = addon.last_error_message.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
@@ -137,13 +126,33 @@ fn tree(sort: Sort, report: &Report, parts: &Parts) -> Branch {
     });
     let addons = Branch::new("add-ons", "").with(addons);
     root.parts.extend((sort != Sort::ByLabel).then_some(addons));
+    root.parts.push(secrets(parts));
+    root.parts.extend(report.update.as_ref().map(|update| of_update(update, parts.job.as_ref())));
+    root
+}
+
+/// The control plane, and the pools.
+fn of_roles(parts: &Parts, all: &[MachineReport]) -> Vec<Branch> {
+    let control_plane = match &parts.control_plane {
+        None => machines("control plane", CONTROL_PLANE, None, all),
+        Some(found) => {
+            let title = format!("KubeadmControlPlane/{}", found.name_any());
+            machines(&title, CONTROL_PLANE, Some(found.spec.replicas.unwrap_or(1)), all)
+        }
+    };
+    let pools = parts.deployments.iter().map(|deployment| {
+        let name = deployment.name_any();
+        machines(&format!("MachineDeployment/{name}"), &name, deployment.spec.replicas, all)
+    });
+    [control_plane].into_iter().chain(pools).collect()
+}
+
+fn secrets(parts: &Parts) -> Branch {
     let secrets = parts
         .secrets
         .iter()
         .map(|(name, there)| Branch::new(format!("Secret/{name}"), if *there { "✔ there" } else { "✖ missing" }));
-    root.parts.push(Branch::new("certificates and keys", "").with(secrets));
-    root.parts.extend(report.update.as_ref().map(|update| of_update(update, parts.job.as_ref())));
-    root
+    Branch::new("certificates and keys", "").with(secrets)
 }
 
 /// Whether Cluster API calls something available, by its conditions; nothing where it is not there.
@@ -157,8 +166,8 @@ fn availability(conditions: Option<&[Condition]>) -> String {
 }
 
 /// The machines of a role.
-fn machines(title: &str, role: &str, wanted: Option<u32>, report: &Report) -> Branch {
-    let machines = || report.machines.iter().filter(|machine| machine.role == role);
+fn machines(title: &str, role: &str, wanted: Option<u32>, all: &[MachineReport]) -> Branch {
+    let machines = || all.iter().filter(|machine| machine.role == role);
     let ready = machines().filter(|machine| machine.ready).count();
     let of = wanted.and_then(|wanted| usize::try_from(wanted).ok()).unwrap_or_else(|| machines().count());
     let sign = if ready == of { '✔' } else { '…' };

@@ -85,8 +85,11 @@ impl Plan {
     }
 
     fn show_of_class(self, report: &ClassReport) -> Result<Exit, Failure> {
-        if self.out.is_some() {
-            return Err(Error::NoEnvelope { cluster: self.cluster }.into());
+        if let Some(path) = &self.out {
+            if report.envelope_digest.is_none() {
+                return Err(Error::NoEnvelope { cluster: self.cluster }.into());
+            }
+            kept::write(path, "ClassPlanReport", report)?;
         }
         let exit = if self.detailed_exitcode && report.changes() { Exit::Changes } else { Exit::Done };
         if let Some(format) = self.output {
@@ -94,7 +97,9 @@ impl Plan {
             return Ok(exit);
         }
         output::data(&self.shown(report.text()))?;
-        if report.changes() {
+        if let (Some(path), true) = (&self.out, report.changes()) {
+            output::note(&format!("Next: windlass upgrade --plan {}", path.display()));
+        } else if report.changes() {
             output::note(&format!("Next: windlass rehearse {} {}", self.cluster, self.wanted.words()));
         }
         Ok(exit)
@@ -107,7 +112,7 @@ impl Plan {
             true | false => Exit::Done,
         };
         if let Some(path) = &self.out {
-            kept::write(path, &report)?;
+            kept::write(path, "PlanReport", &report)?;
         }
         if let Some(format) = self.output {
             let name = if report.by_label { class_cluster_name(&self.cluster) } else { cluster_name(&self.cluster) };
@@ -147,15 +152,50 @@ enum Plans {
     /// It would go.
     Deletion(DeletionReport),
     /// A cluster of a class would be changed, or go.
-    OfClass(ClassReport),
+    OfClass(Box<ClassReport>),
 }
 
 /// Plans an upgrade. Of a way that takes several updates it is the first that is planned.
-pub fn plan(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) -> Result<PlanReport, Failure> {
+pub fn plan(connection: &Connection, cluster: &ClusterName, to: &VersionPrefix) -> Result<Planned, Failure> {
     match foresee(connection, cluster, &Wanted::release_only(to), Rehearsals::Times(0))? {
-        Plans::Change(report) => Ok(*report),
+        Plans::Change(report) => Ok(Planned::Change(report)),
+        Plans::OfClass(report) => Ok(Planned::OfClass(report)),
         // Nobody has asked for that.
-        Plans::Deletion(_) | Plans::OfClass(_) => Err(wanted::Error::Nothing.into()),
+        Plans::Deletion(_) => Err(wanted::Error::Nothing.into()),
+    }
+}
+
+/// An upgrade that was planned.
+pub enum Planned {
+    /// Of a cluster whose updates are on record.
+    Change(Box<PlanReport>),
+    /// Of a cluster of a class.
+    OfClass(Box<ClassReport>),
+}
+
+impl Planned {
+    /// What it may do; nothing where that cannot be said.
+    pub fn envelope_digest(&self) -> Option<&str> {
+        match self {
+            Self::Change(report) => Some(&report.envelope_digest),
+            Self::OfClass(report) => report.envelope_digest.as_deref(),
+        }
+    }
+
+    /// What its release says.
+    pub fn release_digest(&self) -> Option<&str> {
+        match self {
+            Self::Change(report) => Some(&report.release_digest),
+            Self::OfClass(report) => report.release_digest.as_deref(),
+        }
+    }
+
+    /// The release, as clusters of that sort name it.
+    pub fn to(&self) -> &str {
+        match self {
+            Self::Change(report) => &report.to,
+            Self::OfClass(report) => &report.to,
+        }
     }
 }
 
@@ -255,7 +295,8 @@ fn foresee(
         }
         Foreseen::OfClass(preview) => {
             let changes = Stage::ALL.iter().any(|stage| !preview.changes(*stage).is_empty());
-            Ok(Plans::OfClass(ClassReport::of(*preview, &request.cluster, wanted, outlook(changes)?)))
+            let report = ClassReport::of(*preview, &request.cluster, wanted, outlook(changes)?);
+            Ok(Plans::OfClass(Box::new(report)))
         }
         Foreseen::Deleted(preview) => Ok(Plans::Deletion(DeletionReport::of(&preview, cluster))),
         Foreseen::Refused { why } => {
@@ -329,12 +370,17 @@ impl PlanReport {
     fn of(preview: Preview, wanted: &Wanted, way: Option<Way>, outlook: Outlook) -> Self {
         let Preview { input, planned, findings } = preview;
         let to = &input.target.release.distribution;
+        // As those name it who ask: a label has no `v` in it.
+        let by_label = input.target.fields.is_some();
+        let named = |version: &str| if by_label { version.trim_start_matches('v') } else { version }.to_owned();
         let why = match &wanted.to {
-            Some(hint) if wanted.set.is_empty() => why_release(hint, to, way.as_ref()),
+            Some(hint) if wanted.set.is_empty() => why_release(hint, to, way.as_ref(), &named),
             _ => format!("it was asked for: {}", wanted.words()),
         };
         let update = match planned.record {
-            Some(Record::Begin { name, from, .. }) => Some(Update { name: name.to_string(), from: from.distribution }),
+            Some(Record::Begin { name, from, .. }) => {
+                Some(Update { name: name.to_string(), from: named(&from.distribution) })
+            }
             Some(Record::Resumed | Record::Succeeded | Record::Failed { .. } | Record::Aborted) | None => None,
         };
         let report = planned.report;
@@ -345,9 +391,9 @@ impl PlanReport {
                 namespace: input.target.cluster.namespace.clone(),
                 name: input.target.cluster.name.clone().into(),
             },
-            by_label: input.target.fields.is_some(),
+            by_label,
             update,
-            to: to.to_string(),
+            to: named(to.as_str()),
             why,
             change: classify(&input.target, &input.inventory),
             way,
@@ -367,8 +413,14 @@ impl PlanReport {
 }
 
 /// Why it is this release that a hint leads to.
-fn why_release(hint: &VersionPrefix, to: &KubernetesVersion, way: Option<&Way>) -> String {
-    match (hint.is_all_of(to), hint.matches(to)) {
+fn why_release(
+    hint: &VersionPrefix,
+    to: &KubernetesVersion,
+    way: Option<&Way>,
+    named: &dyn Fn(&str) -> String,
+) -> String {
+    let (is_all, matches, hint) = (hint.is_all_of(to), hint.matches(to), named(hint.as_str()));
+    match (is_all, matches) {
         _ if way.is_some_and(|way| way.to != *to) => format!("it is on the way to {hint}"),
         (true, _) => format!("{hint} was asked for"),
         (false, true) => format!("{hint} was asked for, and this is the newest release that begins so"),
@@ -381,7 +433,7 @@ fn why_release(hint: &VersionPrefix, to: &KubernetesVersion, way: Option<&Way>) 
 pub enum Error {
     #[error("{cluster} cannot be {what}: {why}")]
     Refused { cluster: ClusterName, what: String, to: Option<VersionPrefix>, why: String },
-    #[error("{cluster} is a cluster of a class: Cluster API replaces its machines, and no envelope bounds that")]
+    #[error("no envelope can be told of {cluster}: its release, or the template of that, cannot be acted on")]
     NoEnvelope { cluster: ClusterName },
     #[error("cannot plan")]
     Preview(#[source] preview::Error),
@@ -405,7 +457,7 @@ impl Explained for Error {
             Self::Refused { cluster, to: None, .. } => {
                 format!("windlass status {cluster}, and a value that is accepted")
             }
-            Self::NoEnvelope { .. } => "the same without --out".to_owned(),
+            Self::NoEnvelope { .. } => "windlass release verify, or the same without --out".to_owned(),
             Self::Rehearse(_) => "the same with --runs 0, which only plans".to_owned(),
             Self::Preview(_) => "windlass status, which shows what is known of the cluster".to_owned(),
         })

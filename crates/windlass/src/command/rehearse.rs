@@ -127,10 +127,21 @@ impl Rehearse {
         if self.shrink {
             self.shrunk(&start, &world, &faults)?;
         }
+        if let Some(refused) = all.iter().find(|report| matches!(report.verdict, Verdict::Refused { .. })) {
+            output::try_instead(&self.instead(refused.cluster.name.as_str()));
+        }
         if let (Some(to), Some(cluster)) = (self.wanted.release().filter(|_| exit == Exit::Done), &self.cluster) {
             output::note(&format!("Next: windlass upgrade {cluster} --to {to}"));
         }
         Ok(exit)
+    }
+
+    /// What could be asked for instead of what is refused.
+    fn instead(&self, cluster: &str) -> String {
+        match self.wanted.release() {
+            Some(to) => format!("windlass release list, or windlass release path {cluster} --to {to}"),
+            None => format!("windlass status {cluster}, and a value that is accepted"),
+        }
     }
 
     fn start(&self) -> Result<Start, Failure> {

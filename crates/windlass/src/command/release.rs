@@ -10,8 +10,11 @@ use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::release::TanzuKubernetesRelease;
 use windlass_api::name::{ClusterName, ReleaseName};
 use windlass_api::version::{KubernetesVersion, VersionPrefix};
+use windlass_controller::classic::Unplanned;
+use windlass_controller::classic::parts::published;
 use windlass_plan::hook;
 use windlass_plan::resolve::catalogue::Catalogue;
+use windlass_plan::resolve::labelled::course::Course;
 
 use crate::changed::Changed;
 use crate::client::{self, AnyCluster, Connection, Management};
@@ -157,8 +160,8 @@ impl Path {
         let management = self.connection.open().await?;
         let way = match management.any_cluster(&self.cluster).await? {
             AnyCluster::OfClass => self.of_class(&management).await?,
-            AnyCluster::Machines(_) | AnyCluster::ByLabel(_) => {
-                let cluster = management.cluster(&self.cluster).await?;
+            AnyCluster::ByLabel(cluster) => self.by_label(&management, &cluster).await?,
+            AnyCluster::Machines(cluster) => {
                 let releases = release::all(&management).await?;
                 let from = way::current(&cluster)?;
                 Way::find(&cluster, &from, &self.to, &releases).map_err(release::Error::from)?
@@ -166,7 +169,10 @@ impl Path {
         };
         let path = ReleasePath { cluster: self.cluster, way };
         match self.output {
-            Some(format) => format.tell(&names(path.way.hops.iter().map(|hop| &hop.to)), "ReleasePath", path)?,
+            Some(format) => {
+                let hops = path.way.hops.iter().map(|hop| format!("release/{}", path.way.named(&hop.to)));
+                format.tell(&hops.collect::<Vec<_>>().join("\n"), "ReleasePath", path)?;
+            }
             None => path.print()?,
         }
         Ok(Exit::Done)
@@ -183,16 +189,28 @@ impl Path {
         let usable = Catalogue::read(&releases, &[]).usable();
         Ok(Way::of_class(&from, &self.to, &usable).map_err(release::Error::from)?)
     }
+
+    /// The way of a cluster whose release is a label: from the one that it was last brought to.
+    async fn by_label(&self, management: &Management, cluster: &Cluster) -> Result<Way, Failure> {
+        let course = Course { cluster, update: None };
+        let from = course.deployed().or_else(|| course.asked()).and_then(|text| text.parse::<KubernetesVersion>().ok());
+        let from = from.ok_or_else(|| way::Unresolved::by_label(&self.cluster))?;
+        let published = published(&management.client).await.map_err(Unplanned::from).map_err(release::Error::from)?;
+        let unlabelled = |why| release::Error::from(Unplanned::from(why));
+        let (from, to) = (published.find(&from).map_err(unlabelled)?, published.chosen(&self.to).map_err(unlabelled)?);
+        let releases: Vec<&windlass_plan::release::Release> = published.releases().collect();
+        Ok(Way::by_label(from, to, &releases).map_err(release::Error::from)?)
+    }
 }
 
 impl ReleasePath {
     fn print(&self) -> Result<(), output::Error> {
         if self.way.hops.is_empty() {
-            output::say(&format!("{} is at {} already.", self.cluster, self.way.to));
+            output::say(&format!("{} is at {} already.", self.cluster, self.way.named(&self.way.to)));
             return Ok(());
         }
         output::data(&self.way.table())?;
-        output::note(&format!("Next: windlass plan {} --to {}", self.cluster, self.way.to));
+        output::note(&format!("Next: windlass plan {} --to {}", self.cluster, self.way.named(&self.way.to)));
         Ok(())
     }
 }

@@ -74,14 +74,23 @@ pub struct Upgrade {
     cluster: ClusterName,
     to: VersionPrefix,
     envelope: Option<String>,
-    /// What the release said when that was looked at.
-    release_digest: Option<String>,
+    /// The release when that was looked at, and what it said.
+    reviewed: Option<Reviewed>,
     dry_run: bool,
     yes: bool,
     output: Option<Changed>,
     commit: Commit,
     patience: Patience,
     connection: Connection,
+}
+
+/// What was reviewed.
+struct Reviewed {
+    /// The release, in full.
+    release: String,
+    envelope: String,
+    /// The digest of what the release says.
+    says: String,
 }
 
 impl Args {
@@ -107,8 +116,8 @@ impl Args {
             envelope = Some(kept.envelope_digest);
         }
         let Self { dry_run, yes, output, commit, patience, .. } = self;
-        let release_digest = None;
-        Upgrade { cluster, to, envelope, release_digest, dry_run, yes, output, commit, patience, connection }.run()
+        let reviewed = None;
+        Upgrade { cluster, to, envelope, reviewed, dry_run, yes, output, commit, patience, connection }.run()
     }
 }
 
@@ -157,11 +166,12 @@ impl Upgrade {
         self.patience = self.patience.in_lines_of(self.output);
         if let Some(reviewed) = &self.envelope {
             let found = plan(&self.connection, &self.cluster, &self.to)?;
-            if found.envelope_digest != *reviewed {
-                let found = found.envelope_digest;
+            if found.envelope_digest() != Some(reviewed.as_str()) {
+                let found = found.envelope_digest().unwrap_or("none at all").to_owned();
                 return Err(Error::Stale { cluster: self.cluster, to: self.to, found }.into());
             }
-            self.release_digest = Some(found.release_digest);
+            let says = found.release_digest().unwrap_or_default().to_owned();
+            self.reviewed = Some(Reviewed { release: found.to().to_owned(), envelope: reviewed.clone(), says });
         }
         if self.commit.is_asked_for() {
             return self.ask_by_commit();
@@ -218,7 +228,7 @@ impl Upgrade {
         let to = way::current(&tried)?;
         tell_warnings(management);
         let hops = if from == to { Vec::new() } else { vec![WayHop { to: to.clone(), workers: true }] };
-        let way = Way { from, to, hops };
+        let way = Way { from, to, hops, by_label: false };
         if way.hops.is_empty() {
             // It may have been asked for a moment ago, by somebody who did not wait.
             let generation = tried.metadata.generation.unwrap_or_default();
@@ -307,7 +317,7 @@ impl Upgrade {
     }
 
     fn ask_way(&self, way: &Way) -> Result<(), Error> {
-        let Way { from, to, hops } = way;
+        let Way { from, to, hops, .. } = way;
         let steps = if hops.len() > 1 { format!(", by {} updates", hops.len()) } else { String::new() };
         self.ask(&from.to_string(), &to.to_string(), &steps)
     }
@@ -324,7 +334,7 @@ impl Upgrade {
     }
 
     fn tell(&self, way: &Way, outcome: Outcome) -> Result<Exit, Failure> {
-        let (cluster, Way { from, to, hops }) = (&self.cluster, way);
+        let (cluster, Way { from, to, hops, .. }) = (&self.cluster, way);
         if let Some(format) = self.output {
             let report = UpgradeReport { cluster, way, outcome };
             if self.patience.is_in_lines() {

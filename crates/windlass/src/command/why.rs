@@ -80,8 +80,8 @@ impl WhyReport {
                     pending: report.pending,
                 }
             }
-            Doing::OfClass(ClassReport { cluster, assessment, waits, .. }) => {
-                Self { cluster, assessment, update: None, failure: None, waits, pending: None }
+            Doing::OfClass(ClassReport { cluster, assessment, waits, pending, .. }) => {
+                Self { cluster, assessment, update: None, failure: None, waits, pending }
             }
         }
     }

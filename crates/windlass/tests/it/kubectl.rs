@@ -71,6 +71,7 @@ topics![
     abort["--speed", "600"],
     apply,
     approve["--speed", "600"],
+    approve_class["--speed", "600"],
     auth,
     by_label["--speed", "600"],
     classes["--speed", "600"],

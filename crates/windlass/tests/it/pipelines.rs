@@ -19,6 +19,8 @@ use proxy::{Asked, Proxy};
 
 /// A cluster whose release is a label.
 const BY_LABEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/examples/release-by-label.yaml");
+/// A cluster of a class, with packages.
+const OF_CLASS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/examples/packages-first.yaml");
 
 /// A command that was run.
 struct Ran {
@@ -94,6 +96,7 @@ fn documents_are_as_their_schemas_say_and_roles_are_what_commands_ask_for() {
     let session = Session { work: TempDir::new().unwrap(), proxy, direct };
 
     session.elsewhere(&["apply", "-f", BY_LABEL]);
+    session.elsewhere(&["apply", "-f", OF_CLASS]);
     operator_begins(&session);
     let mut operator = session.asked();
     let viewer = view(&session);
@@ -137,6 +140,9 @@ fn view(session: &Session) -> BTreeSet<Asked> {
     session.document("why my-tkc -o json", &[0]);
     session.document("status shop -o json", &[0]);
     session.document("why shop -o json", &[0]);
+    session.document("status wl -o json", &[0]);
+    session.document("why wl -o json", &[0]);
+    session.document("release path shop --to 36.1.0 -o json", &[0]);
     session.document("release list -o json", &[0]);
     session.document("release show v1.17.4 -o json", &[0]);
     session.document("release diff v1.16.7 v1.17.4 --for my-tkc -o json", &[0]);
@@ -164,6 +170,7 @@ spec:
 fn plan(session: &Session) {
     session.document("describe my-tkc -o json", &[0]);
     session.document("describe shop -o json", &[0]);
+    session.document("describe wl -o json", &[0]);
     session.document("packages -o json", &[0]);
     session.document("verify --management -o json", &[0, 5]);
     session.document("plan my-tkc --to v1.17.4 -o json", &[0]);
@@ -186,6 +193,9 @@ fn operate(session: &Session) {
     session.document("secrets recover my-tkc -o json", &[0]);
     session.elsewhere(&["wait", "cluster/shop", "--for=condition=ReleaseApplied", "--timeout=60s"]);
     session.document("upgrade shop --to 36.1.0 --dry-run -o json", &[0]);
+    session.elsewhere(&["wait", "clusterbootstrap/wl", "--for=condition=PackagesReady", "--timeout=60s"]);
+    session.elsewhere(&["wait", "cluster/wl", "--for=condition=TopologyReconciled", "--timeout=60s"]);
+    session.document("upgrade wl --to v1.25 --dry-run -o json", &[0]);
     let ran = session.run("retry my-tkc -o json");
     assert_ne!(ran.code, Some(0), "nothing has failed");
     session.run("release deactivate v1.24.9");
@@ -201,11 +211,15 @@ fn approve(session: &Session) {
     session.document("upgrade shop --to 36.1.0 --yes -o json", &[4]);
     let told = "jsonpath={.status.conditions[?(@.type==\"ReleaseApplied\")].reason}=ApprovalNeeded";
     session.elsewhere(&["wait", "cluster/shop", "--for", told, "--timeout=60s"]);
+    session.document("upgrade wl --to v1.25 --yes -o json", &[4]);
+    let told = "jsonpath={.status.conditions[?(@.type==\"PackagesReady\")].reason}=ApprovalNeeded";
+    session.elsewhere(&["wait", "clusterbootstrap/wl", "--for", told, "--timeout=60s"]);
     session.asked();
     session.document("reject my-tkc --yes --reason no -o json", &[0]);
     until(session, "has rejected");
     session.document("approve my-tkc-2 --yes -o json", &[0]);
     session.document("approve shop --yes -o json", &[0]);
+    session.document("reject wl --yes --reason no -o json", &[0]);
     label("none");
 }
 

@@ -272,7 +272,7 @@ impl Blocked {
 }
 
 /// How to agree to something without our command.
-fn by_kubectl(kind: ClusterKind, cluster: &ClusterName, digest: &str) -> String {
+pub(crate) fn by_kubectl(kind: ClusterKind, cluster: &ClusterName, digest: &str) -> String {
     let (resource, approved) = (kind.as_str().to_lowercase(), annotation::APPROVED);
     format!("(or kubectl annotate --overwrite {resource} {cluster} {approved}{AGREEMENT}{digest})")
 }

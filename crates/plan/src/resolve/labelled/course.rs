@@ -10,6 +10,7 @@ use windlass_api::version::KubernetesVersion;
 use windlass_api::{annotation, label};
 
 use crate::gate::Blocked;
+use crate::word::Word;
 
 /// The reasons in the condition of a cluster that is on its way, and of one that is not as its release says.
 pub const UPDATING: &str = "Updating";
@@ -60,46 +61,6 @@ pub struct Course<'a> {
     pub cluster: &'a Cluster,
     /// Its last update, if it had one.
     pub update: Option<&'a ClusterUpdate>,
-}
-
-/// How a classic cluster is, in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Word {
-    /// It is to go.
-    Deleting,
-    /// Its owner has paused it.
-    Paused,
-    /// Its API has not answered yet.
-    Creating,
-    /// Its update has given up.
-    UpdateFailed,
-    /// Nothing goes on before a person acts.
-    Stalled,
-    /// It is not what it was asked to be yet.
-    Updating,
-    /// Somebody has changed what its release owns, and that is being undone.
-    Drifted,
-    /// It is as it was asked to be, and something in it does not work.
-    Unhealthy,
-    /// It is what it was asked to be.
-    Running,
-}
-
-impl Word {
-    /// The word.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Deleting => "deleting",
-            Self::Paused => "paused",
-            Self::Creating => "creating",
-            Self::UpdateFailed => "updateFailed",
-            Self::Stalled => "stalled",
-            Self::Updating => "updating",
-            Self::Drifted => "drifted",
-            Self::Unhealthy => "unhealthy",
-            Self::Running => "running",
-        }
-    }
 }
 
 impl<'a> Course<'a> {

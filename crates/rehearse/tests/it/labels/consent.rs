@@ -4,22 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Request;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
-use tower::util::MapRequest;
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::kind::control_plane::KubeadmControlPlane;
 use windlass_api::{annotation, label};
-use windlass_apiserver::auth::User;
 use windlass_apiserver::reviews::Rights;
 use windlass_plan::gate::Blocked;
-use windlass_sim::world::World;
 
 use super::{applied, patch, played_on, start, until_told, upgraded};
+use crate::play::somebody;
 
 /// What the namespace of the cluster wants.
 async fn want(client: &Client, policy: &str) {
@@ -66,15 +63,6 @@ async fn succeeded(client: &Client) -> ClusterUpdate {
     let last = updates(client).await.into_iter().max_by_key(|update| update.spec.ordinal).unwrap();
     assert_eq!(last.status.as_ref().unwrap().state, Some(UpdateState::Succeeded), "{last:#?}");
     last
-}
-
-/// A client of somebody else than the administrator.
-fn somebody(world: &World, name: &'static str) -> Client {
-    let as_somebody = move |mut request: Request<kube::client::Body>| {
-        request.extensions_mut().insert(User::authenticated(name, Vec::new()));
-        request
-    };
-    Client::new(MapRequest::new(world.management().clone(), as_somebody), "default")
 }
 
 /// Everybody may do everything, but bob may not approve.

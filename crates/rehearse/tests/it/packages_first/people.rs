@@ -1,6 +1,6 @@
 //! What people do while packages come first: they change their minds, and pause.
 
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::ConfigMap;
 use windlass_api::kind::release::{ClusterBootstrapTemplate, TanzuKubernetesRelease};
 
 use super::*;
@@ -61,38 +61,6 @@ fn a_release_that_is_added_changes_no_cluster_of_a_class() {
         assert_eq!(states(&world).await, before);
         let now = bootstrap(&world).await.unwrap().spec;
         assert_eq!(serde_json::to_value(now).unwrap(), serde_json::to_value(installed).unwrap());
-    });
-}
-
-#[test]
-fn where_updates_have_to_be_approved_another_release_is_refused_and_nothing_is_written() {
-    play(HoldBy::Pause, created(), start::later(), |world| async move {
-        let namespaces: Api<Namespace> = Api::all(world.client());
-        let want = async |policy: &str| {
-            let label = json!({"metadata": {"labels": {"windlass.dev/approval": policy}}});
-            namespaces.patch("default", &PatchParams::default(), &Patch::Merge(label)).await.unwrap();
-        };
-        want("required").await;
-        let api: Api<Cluster> = Api::default_namespaced(world.client());
-        let (labels, version) = (json!({"run.tanzu.vmware.com/tkr": NEW}), NEW_KUBERNETES);
-        let asked = [json!({"metadata": {"labels": labels}}), json!({"spec": {"topology": {"version": version}}})];
-        for patch in asked {
-            let refused = api.patch("wl", &PatchParams::default(), &Patch::Merge(patch)).await.unwrap_err().to_string();
-            let why =
-                "updates have to be approved in the namespace default, and that of a cluster of a class cannot be";
-            assert!(
-                refused.contains(why) && refused.contains("set its label windlass.dev/approval to none"),
-                "{refused}"
-            );
-        }
-        seconds(3600).await;
-        assert_eq!(resolved(&world).await.as_deref(), Some(OLD), "its packages stay");
-        // Whatever is no release may be changed.
-        change(&world, json!({"metadata": {"annotations": {"example.com/owner": "us"}}})).await;
-        want("none").await;
-        upgrade(&world).await;
-        ready(&world).await;
-        rolled(&world, NEW_KUBERNETES).await;
     });
 }
 

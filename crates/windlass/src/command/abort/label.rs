@@ -10,7 +10,8 @@ use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::{ClusterUpdate, UpdateState};
 use windlass_api::name::ClusterName;
 use windlass_api::{annotation, label};
-use windlass_plan::resolve::labelled::course::{Course, Word};
+use windlass_plan::resolve::labelled::course::Course;
+use windlass_plan::word::Word;
 
 use super::{Abort, parameters};
 use crate::changed::class_cluster_name;
@@ -52,14 +53,21 @@ impl Abort {
     }
 
     /// One write: the label, and nothing left of what was reviewed for the other release.
-    async fn label_back(&self, management: &Management, has: &str) -> Result<(), client::Error> {
+    async fn label_back(&self, management: &Management, has: &str) -> Result<(), Failure> {
         let patch = Patch::Merge(json!({"metadata": {
             "labels": {label::RELEASE_VERSION.name: has},
             "annotations": {annotation::REVIEWED_ENVELOPE.name: null},
         }}));
         let api = management.api::<Cluster>();
         let patched = api.patch(self.cluster.as_str(), &parameters(), &patch).await;
-        patched.map(drop).map_err(client::Error::while_trying(&format!("ask {} to stay at {has}", self.cluster)))?;
+        let attempt = format!("ask {} to stay at {has}", self.cluster);
+        patched.map_err(|error| match client::Error::while_trying(&attempt)(error) {
+            client::Error::Refused { message, code: 422, .. } => {
+                let (cluster, release) = (self.cluster.clone(), has.to_owned());
+                Error::Refused { cluster, release, why: message }.into()
+            }
+            other => Failure::from(other),
+        })?;
         management.warnings().iter().for_each(|warning| output::warning(warning));
         Ok(())
     }
@@ -135,6 +143,8 @@ enum Error {
     NothingToAdopt { cluster: ClusterName },
     #[error("the upgrade of {cluster} is not given up: {why}")]
     TooLate { cluster: ClusterName, why: String },
+    #[error("{cluster} is not asked for {release} again: {why}")]
+    Refused { cluster: ClusterName, release: String, why: String },
     #[error("{cluster} is asked for {release} by now")]
     Another { cluster: ClusterName, release: String },
     #[error("{cluster} is gone")]
@@ -153,6 +163,7 @@ impl Explained for Error {
             | Self::Nothing { .. }
             | Self::NothingToAdopt { .. }
             | Self::TooLate { .. }
+            | Self::Refused { .. }
             | Self::Another { .. }
             | Self::Gone { .. }
             | Self::Interrupted { .. } => Kind::User,
@@ -165,6 +176,9 @@ impl Explained for Error {
                 format!("windlass status {cluster}")
             }
             Self::NothingToAdopt { .. } => "the same without --adopt".to_owned(),
+            Self::Refused { cluster, .. } => {
+                format!("windlass why {cluster}, which says what the upgrade waits for; it is brought to its end")
+            }
             Self::TooLate { cluster, .. } => {
                 format!(
                     "windlass why {cluster}; windlass upgrade {cluster} --to the release that it goes to, so that its label says so"
@@ -179,7 +193,7 @@ impl Explained for Error {
 
     fn exit(&self) -> Exit {
         match self {
-            Self::TooLate { .. } => Exit::Refused,
+            Self::TooLate { .. } | Self::Refused { .. } => Exit::Refused,
             Self::TimedOut { .. } => Exit::TimedOut,
             Self::Interrupted { .. } => Exit::Interrupted,
             Self::Gone { .. } => Exit::OperationFailed,

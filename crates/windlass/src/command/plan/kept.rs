@@ -3,16 +3,17 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
+use serde::Serialize;
 use serde_json::Value;
 use windlass_api::name::{ClusterName, NameError, Namespace};
 use windlass_api::version::{VersionError, VersionPrefix};
 
-use super::PlanReport;
+use super::Planned;
 use crate::error::{Explained, Kind};
 use crate::output::Document;
 
-/// What is in the file.
-const KIND: &str = "PlanReport";
+/// What is in the file: a plan of a cluster whose updates are on record, or of one of a class.
+const KINDS: [&str; 2] = ["PlanReport", "ClassPlanReport"];
 
 /// A plan that was kept.
 pub struct Kept {
@@ -21,13 +22,13 @@ pub struct Kept {
     pub to: VersionPrefix,
     /// What the update may do.
     pub envelope_digest: String,
-    /// What differed when it was reviewed, field by field.
-    change: Value,
+    /// The whole, as it was reviewed.
+    report: Value,
 }
 
 /// Keeps a plan.
-pub fn write(path: &Path, report: &PlanReport) -> Result<(), Error> {
-    let text = serde_json::to_string_pretty(&Document::new(KIND, report)).map_err(Error::Malformed)?;
+pub fn write(path: &Path, kind: &'static str, report: &impl Serialize) -> Result<(), Error> {
+    let text = serde_json::to_string_pretty(&Document::new(kind, report)).map_err(Error::Malformed)?;
     fs::write(path, text + "\n").map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
@@ -36,7 +37,7 @@ pub fn read(path: &Path) -> Result<Kept, Error> {
     let text = fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     let found: Value = serde_json::from_str(&text).map_err(Error::Malformed)?;
     let field = |name: &'static str| found[name].as_str().ok_or(Error::Missing { field: name });
-    if field("kind")? != KIND {
+    if !KINDS.contains(&field("kind")?) {
         return Err(Error::Missing { field: "kind" });
     }
     Ok(Kept {
@@ -44,19 +45,40 @@ pub fn read(path: &Path) -> Result<Kept, Error> {
         namespace: field("namespace")?.parse().map_err(Error::Name)?,
         to: field("to")?.parse().map_err(Error::Version)?,
         envelope_digest: field("envelopeDigest")?.to_owned(),
-        change: found["change"].clone(),
+        report: found,
     })
 }
 
 impl Kept {
     /// What is not as it was reviewed, if anything.
-    pub fn differs(&self, now: &PlanReport) -> Option<String> {
-        if now.envelope_digest != self.envelope_digest {
-            return Some(format!("the envelope is {}, and {} was reviewed", now.envelope_digest, self.envelope_digest));
+    pub fn differs(&self, now: &Planned) -> Option<String> {
+        let digest = now.envelope_digest();
+        if digest != Some(self.envelope_digest.as_str()) {
+            let found = digest.unwrap_or("none at all");
+            return Some(format!("the envelope is {found}, and {} was reviewed", self.envelope_digest));
         }
-        let change = serde_json::to_value(&now.change).unwrap_or_default();
+        match now {
+            Planned::Change(now) => self.differs_in_fields(&serde_json::to_value(&now.change).unwrap_or_default()),
+            Planned::OfClass(now) => self.differs_in_stages(&serde_json::to_value(now).unwrap_or_default()),
+        }
+    }
+
+    /// What is said of the stages of a cluster of a class. What they wait for is no part of what was reviewed.
+    fn differs_in_stages(&self, now: &Value) -> Option<String> {
+        let changes = |report: &Value| -> Vec<Value> {
+            let stages = report["stages"].as_array().into_iter().flatten();
+            stages.flat_map(|stage| stage["changes"].as_array().cloned().unwrap_or_default()).collect()
+        };
+        let (then, now) = (changes(&self.report), changes(now));
+        let new = now.iter().find(|change| !then.contains(change)).and_then(Value::as_str);
+        let new = new.map(|change| format!("{change} is not what was reviewed"));
+        new.or_else(|| (then != now).then(|| "less is to be changed than was reviewed".to_owned()))
+    }
+
+    fn differs_in_fields(&self, change: &Value) -> Option<String> {
+        let reviewed = &self.report["change"];
         let moved = |field: &Value| {
-            let known = self.change["changes"].as_array().is_some_and(|known| known.contains(field));
+            let known = reviewed["changes"].as_array().is_some_and(|known| known.contains(field));
             (!known).then(|| {
                 format!(
                     "{} of the {}",
@@ -67,7 +89,7 @@ impl Kept {
         };
         let new = change["changes"].as_array().into_iter().flatten().find_map(moved);
         let new = new.map(|field| format!("{field} is not what it was"));
-        new.or_else(|| (change != self.change).then(|| "less is to be changed than was reviewed".to_owned()))
+        new.or_else(|| (change != reviewed).then(|| "less is to be changed than was reviewed".to_owned()))
     }
 }
 

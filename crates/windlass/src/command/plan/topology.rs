@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use windlass_api::name::NamespacedName;
+use windlass_plan::bootstrap::envelope::ClassEnvelope;
 use windlass_plan::step::Stage;
 use windlass_rehearse::preview::{ClassPreview, PackageChange};
 
@@ -24,6 +25,12 @@ pub struct ClassReport {
     pub to: String,
     /// What was asked for.
     why: String,
+    /// What the release says, as one word.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub release_digest: Option<String>,
+    /// What the whole upgrade may do, and what is approved; nothing where that cannot be said.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub envelope_digest: Option<String>,
     stages: Vec<StageForeseen>,
     /// The packages that would be others.
     packages: Vec<PackageChange>,
@@ -53,6 +60,8 @@ impl ClassReport {
             namespace: cluster.namespace.to_string(),
             subject: cluster.clone(),
             why: format!("it was asked for: {}", wanted.words()),
+            release_digest: preview.envelope.as_ref().map(|envelope| envelope.release_digest.clone()),
+            envelope_digest: preview.envelope.as_ref().map(ClassEnvelope::digest),
             stages: Stage::ALL.map(stage).into(),
             outlook,
             from: preview.from,
@@ -77,11 +86,13 @@ impl ClassReport {
         }
         lines.extend(section("Risks", &self.outlook.risks()));
         lines.push(format!("\nTime: {}", self.outlook.time()));
+        let gap = if self.envelope_digest.is_some() { "" } else { "\n" };
+        lines.extend(self.envelope_digest.iter().map(|digest| format!("\nEnvelope {digest}")));
         let count = |stage: Stage| {
             self.stages.iter().filter(|known| known.stage == stage).map(|known| known.changes.len()).sum()
         };
         lines.push(format!(
-            "\nPlan: {} of packages, {} of the control plane, {} of the workers.",
+            "{gap}Plan: {} of packages, {} of the control plane, {} of the workers.",
             changes(count(Stage::Packages)),
             changes(count(Stage::ControlPlane)),
             changes(count(Stage::Workers)),

@@ -15,8 +15,7 @@ impl Upgrade {
     /// Begins it. The label, and with it what was reviewed for it, in one write, so that nobody begins anything else.
     pub(super) async fn begin_by_label(&self, management: &Management, found: &Cluster) -> Result<Exit, Failure> {
         let to = release::chosen(management, &self.to).await?;
-        let reviewed = self.envelope.as_ref().zip(self.release_digest.as_ref());
-        let reviewed = reviewed.map(|(envelope, release)| format!("{to} {envelope} {release}"));
+        let reviewed = self.reviewed.as_ref().map(|it| format!("{to} {} {}", it.envelope, it.says));
         let patch = json!({"metadata": {
             "labels": {label::RELEASE_VERSION.name: to},
             "annotations": {annotation::REVIEWED_ENVELOPE.name: reviewed},
