@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use windlass_reference::Error as Cause;
 use windlass_rehearse::sweep::Size;
 
-use super::measure::{resident, resident_peak};
+use super::measure::{resident, resident_own, resident_peak};
 use super::report::{Aim, Figure, Report, Section, Server, Unit};
 use super::{Error, Interruption};
 use crate::error::{Exit, Failure};
@@ -80,8 +80,11 @@ struct Extent {
 /// What was seen on one API server.
 struct Seen {
     server: Server,
-    /// Resident memory before there was a cluster, at rest, and the most that it ever was.
-    memory: [f64; 3],
+    /// Resident memory before there was a cluster, and at rest: all of it, and without the pages of the program.
+    empty: [f64; 2],
+    rested: [f64; 2],
+    /// The most that it ever was.
+    peak: f64,
     /// Seconds of CPU in each second of rest.
     cpu_at_rest: f64,
     /// Requests in a minute of rest.
@@ -172,14 +175,15 @@ async fn on(bed: Bed, extent: Extent) -> Result<Seen, Cause> {
     };
     let work = async {
         tokio::time::sleep(SETTLES).await;
-        let empty = resident(&controllers.pid())?;
+        let memory = || Ok::<_, Cause>([resident(&controllers.pid())?, resident_own(&controllers.pid())?]);
+        let empty = memory()?;
         let fleet = Fleet::create(client, extent.clusters, extent.size).await?;
         output::note("all clusters are there; nothing is done for a while …");
         tokio::time::sleep(SETTLES).await;
         let (before, cpu, began) = (controllers.sent().await?, controllers.cpu()?, Instant::now());
         tokio::time::sleep(extent.rest).await;
         let (cpu, seconds) = (controllers.cpu()? - cpu, began.elapsed().as_secs_f64());
-        let rested = resident(&controllers.pid())?;
+        let rested = memory()?;
         let sent = controllers.sent().await?.since(&before);
         output::note(&format!("{} clusters are upgraded …", extent.upgrades));
         let simulated = || traffic.by_caller().values().map(|requests| requests.all).sum::<u64>();
@@ -195,7 +199,9 @@ async fn on(bed: Bed, extent: Extent) -> Result<Seen, Cause> {
         };
         Ok(Seen {
             server,
-            memory: [empty, rested, resident_peak(&controllers.pid())?],
+            empty,
+            rested,
+            peak: resident_peak(&controllers.pid())?,
             cpu_at_rest: cpu / seconds,
             sent_at_rest: sent.all() * 60.0 / seconds,
             upgrade,
@@ -225,12 +231,12 @@ fn section(extent: Extent, seen: &[Seen], missing: Option<String>) -> Section {
         })
     };
     let figures = vec![
-        figure(memory, format!("resident with {clusters} clusters of {size} at rest"), Unit::Bytes, &|it| it.memory[1])
+        figure(memory, format!("resident with {clusters} clusters of {size} at rest"), Unit::Bytes, &|it| it.rested[0])
             .aim(Aim::AtMost(150e6)),
-        figure(memory, "resident before the first cluster".to_owned(), Unit::Bytes, &|it| it.memory[0]),
-        figure(memory, format!("the most that it was, {upgrades} upgrades at once included"), Unit::Bytes, &|it| {
-            it.memory[2]
-        }),
+        figure(memory, "of this, without the pages of the program".to_owned(), Unit::Bytes, &|it| it.rested[1]),
+        figure(memory, "resident before the first cluster".to_owned(), Unit::Bytes, &|it| it.empty[0]),
+        figure(memory, "of this, without the pages of the program".to_owned(), Unit::Bytes, &|it| it.empty[1]),
+        figure(memory, format!("the most that it was, with {upgrades} upgrades at once"), Unit::Bytes, &|it| it.peak),
         figure(cpu, format!("CPU at rest, over {} s, of one core", rest.as_secs()), Unit::Share, &|it| it.cpu_at_rest)
             .aim(Aim::AtMost(0.02)),
         figure(cpu, "requests in a minute of rest".to_owned(), Unit::Requests, &|it| it.sent_at_rest),

@@ -36,6 +36,11 @@ pub fn resident(process: &str) -> Result<f64, Error> {
     of_status(process, "VmRSS")
 }
 
+/// The part of it that is its own: without pages of its program, which a file has.
+pub fn resident_own(process: &str) -> Result<f64, Error> {
+    of_status(process, "RssAnon")
+}
+
 /// The most that it ever was.
 pub fn resident_peak(process: &str) -> Result<f64, Error> {
     of_status(process, "VmHWM")
