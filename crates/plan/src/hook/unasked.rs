@@ -36,12 +36,15 @@ pub fn unasked(config: Option<&ExtensionConfig>) -> Option<Unasked> {
     let Some(config) = config else { return Some(Unasked::Unregistered) };
     let status = config.status.clone().unwrap_or_default();
     let hook = HookName::BeforeClusterUpgrade.as_str();
-    let selector = config.spec.namespace_selector.clone().unwrap_or_default();
+    let selects = config.spec.namespace_selector.as_ref().is_some_and(|selector| {
+        selector.match_labels.iter().flatten().next().is_some()
+            || selector.match_expressions.iter().flatten().next().is_some()
+    });
     if !ConditionType::Discovered.holds(&status.conditions) {
         Some(Unasked::Undiscovered)
     } else if !status.handlers.iter().any(|handler| handler.request_hook.hook == hook) {
         Some(Unasked::Unknown)
-    } else if selector != Default::default() {
+    } else if selects {
         Some(Unasked::Selected)
     } else {
         None
@@ -60,7 +63,10 @@ mod tests {
             "metadata": {"name": "windlass"},
             "spec": {"clientConfig": {"service": {"namespace": "windlass-system", "name": "windlass-ext"}}},
             "status": {
-                "conditions": [{"type": "Discovered", "status": "True", "reason": "Discovered", "message": ""}],
+                "conditions": [{
+                    "type": "Discovered", "status": "True", "reason": "Discovered", "message": "",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }],
                 "handlers": [{
                     "name": "before-cluster-upgrade.windlass",
                     "requestHook": {"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterUpgrade"},

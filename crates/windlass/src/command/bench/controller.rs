@@ -64,7 +64,7 @@ pub struct Controller {
 enum On {
     /// Ours
     Embedded,
-    /// Those of KUBEBUILDER_ASSETS
+    /// kube-apiserver and etcd, where there are such
     Kube,
 }
 
@@ -220,7 +220,9 @@ fn section(extent: Extent, seen: &[Seen], missing: Option<String>) -> Section {
     let Extent { clusters, size, upgrades, rest } = extent;
     let figure = |number, measure: String, unit, of: &dyn Fn(&Seen) -> f64| {
         let mut figure = Figure::new(number, measure, unit).alone();
-        seen.iter().for_each(|seen| figure.push(seen.server, of(seen)));
+        for seen in seen {
+            figure.push(seen.server, of(seen));
+        }
         figure
     };
     let [memory, cpu, requests] = [Some("Q15"), Some("Q16"), Some("Q17")];

@@ -57,10 +57,9 @@ impl Unit {
             Self::Seconds => format!("{value:.2} s"),
             Self::Bytes if value < 1e5 => format!("{} B", grouped(value)),
             Self::Bytes => format!("{:.1} MB", value / 1e6),
-            Self::Losses | Self::PerSecond | Self::PerCpuSecond => grouped(value),
             Self::Share => format!("{:.2} %", value * 100.0),
             Self::Requests if value < 1e3 => format!("{value:.1}"),
-            Self::Requests => grouped(value),
+            Self::Losses | Self::PerSecond | Self::PerCpuSecond | Self::Requests => grouped(value),
         }
     }
 }
