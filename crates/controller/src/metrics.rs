@@ -42,6 +42,25 @@ struct Counters {
     running: usize,
     waits: Histogram,
     retries: u64,
+    requests: BTreeMap<(Asked, &'static str), u64>,
+}
+
+/// Whose API is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Asked {
+    /// That of the management cluster.
+    Management,
+    /// That of a workload cluster.
+    Workload,
+}
+
+impl Asked {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Management => "management",
+            Self::Workload => "workload",
+        }
+    }
 }
 
 /// The numbers could not be had.
@@ -62,6 +81,7 @@ impl Default for Metrics {
             running: 0,
             waits: Histogram::new(LOOK_MILLIS),
             retries: 0,
+            requests: BTreeMap::new(),
         }))
     }
 }
@@ -74,6 +94,11 @@ impl Metrics {
         if let Some(category) = failure {
             *counters.errors.entry(category).or_default() += 1;
         }
+    }
+
+    /// Counts a request that is sent, by its method; one that watches is a `watch`.
+    pub fn asked(&self, api: Asked, verb: &'static str) {
+        *self.counters().requests.entry((api, verb)).or_default() += 1;
     }
 
     /// All numbers, as Prometheus reads them.
@@ -111,6 +136,10 @@ impl Metrics {
             "How long looks at clusters were due before they began.",
         );
         page.histogram("windlass_queue_wait_seconds", &[], &counters.waits);
+        page.family("windlass_requests_total", Sort::Counter, "Requests that were sent, by whose API was asked.");
+        for ((api, verb), count) in &counters.requests {
+            page.sample("windlass_requests_total", &[("api", api.as_str()), ("verb", verb)], *count);
+        }
     }
 
     // Whoever panicked cannot have left the numbers half changed in a way that matters.

@@ -3,6 +3,8 @@
 //! The answers are functions of the Cluster in the question and of what the `ClusterBootstrap` says; nothing is kept. Clusters that
 //! are not ours pass: Cluster API asks about every cluster of a namespace, and a hold that nobody ends would stop them all.
 
+mod unasked;
+
 use windlass_api::condition::ConditionType;
 use windlass_api::hook::{Answer, HookName, Question};
 use windlass_api::kind::cluster_api::{Cluster, UpgradeStep};
@@ -15,6 +17,8 @@ use crate::bootstrap::approval::needs_record;
 use crate::bootstrap::{SYSTEM_NAMESPACE, is_kept};
 use crate::resolve::cluster::wanted_releases;
 use crate::resolve::copy;
+
+pub use unasked::{Unasked, unasked};
 
 /// How soon we want to be asked again while packages are brought in. Cluster API asks no sooner, whatever happens meanwhile: a
 /// long time would be lost when they are ready.

@@ -1,6 +1,6 @@
 //! A `kube-apiserver` on an `etcd`, and real controllers when asked for.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use http_body_util::Full;
@@ -40,7 +40,7 @@ impl RealServer {
         aged.map_err(|_| server.why("etcd did not answer in time"))??;
         let https = server.serve(assets).await?;
         if with_controllers {
-            let flags = server.controllers_flags()?;
+            let flags = Self::controllers_flags();
             server.spawn(assets, CONTROLLERS, &flags)?;
         }
         Ok((server, https))
@@ -67,7 +67,10 @@ impl RealServer {
             std::fs::write(folder.path().join(name), text)?;
         }
         let etcd = Etcd::start(&assets.join("etcd"))?;
-        Ok(Self { processes: Vec::new(), etcd, folder, port: free_port()?, certificate: cert.der().clone() })
+        let (port, certificate) = (free_port()?, cert.der().clone());
+        let server = Self { processes: Vec::new(), etcd, folder, port, certificate };
+        server.write_kubeconfig()?;
+        Ok(server)
     }
 
     async fn serve(&mut self, assets: &Path) -> Result<Https, Error> {
@@ -104,22 +107,31 @@ impl RealServer {
         flags
     }
 
-    fn controllers_flags(&self) -> Result<Vec<String>, Error> {
+    /// The kubeconfig of its administrator, in a folder that goes when the processes go.
+    pub fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    fn write_kubeconfig(&self) -> Result<(), Error> {
         let kubeconfig = serde_json::json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "it",
             "clusters": [{"name": "it", "cluster": {
-                "server": format!("https://127.0.0.1:{}", self.port), "certificate-authority": "serving.crt"}}],
+                "server": format!("https://127.0.0.1:{}", self.port),
+                "certificate-authority": self.folder.path().join("serving.crt")}}],
             "users": [{"name": "it", "user": {"token": TOKEN}}],
             "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
         });
-        std::fs::write(self.folder.path().join("kubeconfig"), kubeconfig.to_string())?;
+        Ok(std::fs::write(self.kubeconfig(), kubeconfig.to_string())?)
+    }
+
+    fn controllers_flags() -> Vec<String> {
         let flags = [
             "--kubeconfig=kubeconfig",
             "--controllers=garbage-collector-controller,namespace-controller",
             "--leader-elect=false",
             "--secure-port=0",
         ];
-        Ok(flags.map(str::to_owned).to_vec())
+        flags.map(str::to_owned).to_vec()
     }
 
     fn spawn(&mut self, assets: &Path, program: &str, flags: &[String]) -> Result<(), Error> {

@@ -156,6 +156,14 @@ impl Assembly {
         tokio::join!(world, acting(Actor::Windlass, self.run_controllers(stop)));
     }
 
+    /// Runs everything but the controllers until `stop`: they are processes of their own, and clients of the management API. Whoever
+    /// looks after the World's admission and its upgraders is in this one.
+    pub async fn run_without_controllers(&self, stop: impl Future<Output = ()>) {
+        let programs = program::Upgraders::new(self.clone());
+        let client = self.client(&Crashes::none().process(Caller::Simulators));
+        Box::pin(self.run_world(client, Arc::new(programs), stop)).await;
+    }
+
     /// The World's part of it.
     async fn run_world(&self, client: Client, programs: Arc<dyn Programs>, stop: impl Future<Output = ()>) {
         let doors = Arc::clone(&self.settings.doors);

@@ -114,8 +114,9 @@ where
         let connection = http2_builder(&limits).serve_connection(io, answering);
         drive(pin!(connection), http2::Connection::graceful_shutdown, &visit, &limits).await
     } else {
-        let connection = http1_builder(&limits).serve_connection(io, answering);
-        drive(pin!(connection), http1::Connection::graceful_shutdown, &visit, &limits).await
+        // Whatever is behind may answer that something else is spoken from there on, as for a forwarded port.
+        let connection = http1_builder(&limits).serve_connection(io, answering).with_upgrades();
+        drive(pin!(connection), http1::UpgradeableConnection::graceful_shutdown, &visit, &limits).await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection failed");

@@ -14,7 +14,7 @@ use tokio_rustls::rustls::crypto::ring::cipher_suite::TLS13_AES_128_GCM_SHA256;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
-use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::server::{ClientCertVerifierBuilder, WebPkiClientVerifier};
 use tokio_rustls::rustls::{RootCertStore, ServerConfig, SupportedCipherSuite};
 
 use super::Error;
@@ -134,19 +134,30 @@ impl Authority {
 
     /// TLS 1.2 and 1.3, HTTP/2 before HTTP/1.1, client certificates optional but never from somebody else.
     pub(super) fn server_config(&self) -> Result<ServerConfig, Error> {
+        let mut config = self.config(ClientCertVerifierBuilder::allow_unauthenticated)?;
+        config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
+        Ok(config)
+    }
+
+    /// TLS for a server that knows nobody but whom this authority has signed, and speaks HTTP/2 alone, as etcd does.
+    pub fn closed_server_config(&self) -> Result<ServerConfig, Error> {
+        let mut config = self.config(|verifier| verifier)?;
+        config.alpn_protocols = vec![ALPN_HTTP2.to_vec()];
+        Ok(config)
+    }
+
+    fn config(
+        &self,
+        lets_in: impl FnOnce(ClientCertVerifierBuilder) -> ClientCertVerifierBuilder,
+    ) -> Result<ServerConfig, Error> {
         let provider = provider();
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.clone())?;
-        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider))
-            .allow_unauthenticated()
-            .build()?;
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider));
         let key = PrivateKeyDer::Pkcs8(self.server_key.clone_key());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_client_cert_verifier(verifier)
-            .with_single_cert(vec![self.server_certificate.clone()], key)?;
-        config.alpn_protocols = vec![ALPN_HTTP2.to_vec(), ALPN_HTTP1.to_vec()];
-        Ok(config)
+        let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+        let config = config.with_client_cert_verifier(lets_in(verifier).build()?);
+        Ok(config.with_single_cert(vec![self.server_certificate.clone()], key)?)
     }
 }
 

@@ -16,16 +16,18 @@ use kube::{Api, Client, Resource};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::Cluster;
+use windlass_api::kind::extension::ExtensionConfig;
 use windlass_api::kind::release::{OSImage, TanzuKubernetesRelease};
 use windlass_api::kind::topology::ClusterClass;
 use windlass_api::{annotation, label};
+use windlass_plan::hook::{Unasked, unasked};
 use windlass_plan::resolve::admit::{self, Request, admit, class_of};
 use windlass_plan::resolve::hold::HoldBy;
 
 use super::approval::{Asking, Stamped};
 use super::choice::Unknown;
 use super::{API_VERSION, KIND, approval};
-use crate::control_plane;
+use crate::{control_plane, hooks};
 
 /// The name by which refusals mention this webhook.
 pub const NAME: &str = "releases.clusters.windlass.dev";
@@ -123,6 +125,10 @@ async fn judge(
         }
         None => None,
     };
+    let unasked = match hold_by {
+        HoldBy::Hooks => hooks_hold_nothing(client).await?,
+        HoldBy::Pause => None,
+    };
     let judging = Request {
         cluster,
         before,
@@ -131,6 +137,7 @@ async fn judge(
         os_images: &os_images,
         control_plane: control_plane.as_ref(),
         hold_by,
+        unasked,
     };
     let object = &request["object"];
     let (mut written, mut warnings) = match admitted(&judging, object) {
@@ -142,6 +149,8 @@ async fn judge(
         Err(why) => return Ok(Err(why)),
     };
     if let Some(before) = before {
+        // Nobody would be told to wait who does not ask.
+        let hold_by = if unasked.is_some() { HoldBy::Pause } else { hold_by };
         if is_required && consent::needs_pause(before, &written, hold_by) {
             match admitted(&Request { hold_by: HoldBy::Pause, ..judging }, object) {
                 Ok(paused) => (written, warnings) = paused,
@@ -179,6 +188,12 @@ fn patch(object: &Value, written: &Value) -> Vec<Value> {
     let changed = CHANGED.iter().filter(|path| object.pointer(path) != written.pointer(path));
     // `add` also replaces what is there. Nothing of these is ever taken away as a whole.
     changed.map(|path| json!({"op": "add", "path": path, "value": written.pointer(path)})).collect()
+}
+
+/// Why Cluster API does not ask us: in the first minute after an installation, and whenever somebody has changed what it was told.
+async fn hooks_hold_nothing(client: &Client) -> Result<Option<Unasked>, Unknown> {
+    let config = Api::<ExtensionConfig>::all(client.clone()).get_opt(hooks::CONFIG).await;
+    Ok(unasked(config.map_err(|source| Unknown::new("ExtensionConfigs", source))?.as_ref()))
 }
 
 /// The class of a cluster, if it is there.

@@ -10,10 +10,12 @@ use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::cluster_update::ClusterUpdate;
+use windlass_api::kind::extension::ExtensionConfig;
 use windlass_api::kind::release::TanzuKubernetesRelease;
 use windlass_api::kind::topology::ClusterClass;
 use windlass_apiserver::admission::{Handler, Webhook};
 use windlass_controller::admission::cluster::{GROUP, NAME, OPERATIONS, RESOURCE, VERSION, concerns, review};
+use windlass_controller::hooks;
 use windlass_plan::resolve::hold::HoldBy;
 use windlass_sim::world::World;
 
@@ -24,14 +26,14 @@ const NEW: &str = "v1.25.7---vmware.2-tkg.1";
 
 /// Ours; or one that nobody answers for.
 enum Webhooks {
-    Ours(Client),
+    Ours(Client, HoldBy),
     Down,
 }
 
 impl Handler for Webhooks {
     fn review(&self, question: Value) -> BoxFuture<'_, Result<Value, String>> {
         match self {
-            Self::Ours(client) => review(client, HoldBy::Pause, question).boxed(),
+            Self::Ours(client, hold_by) => review(client, *hold_by, question).boxed(),
             Self::Down => async { Err("connection refused".to_owned()) }.boxed(),
         }
     }
@@ -63,7 +65,11 @@ fn add(world: &World, name: &str, reinvoke: bool, handler: Arc<dyn Handler>) {
 
 /// Puts our webhook in front of the management API.
 fn guard(world: &World) -> Client {
-    add(world, NAME, true, Arc::new(Webhooks::Ours(world.client())));
+    guard_by(world, HoldBy::Pause)
+}
+
+fn guard_by(world: &World, hold_by: HoldBy) -> Client {
+    add(world, NAME, true, Arc::new(Webhooks::Ours(world.client(), hold_by)));
     world.client()
 }
 
@@ -146,6 +152,41 @@ fn a_cluster_is_resolved_when_it_is_made_and_held_in_the_write_that_changes_its_
         let released =
             json!({"metadata": {"annotations": {"tkg.tanzu.vmware.com/paused": null}}, "spec": {"paused": false}});
         assert_eq!(told(&patched(&client, released).await.unwrap()), format!("{NEW} at v1.25.7+vmware.2"));
+    });
+}
+
+#[test]
+fn before_cluster_api_asks_us_a_cluster_is_paused_that_hooks_are_to_hold() {
+    in_world(|world| async move {
+        let client = guard_by(&world, HoldBy::Hooks);
+        running(&client).await;
+        let raised = async || {
+            let dry = PatchParams { dry_run: true, ..PatchParams::default() };
+            told(&api::<Cluster>(&client).patch("wl", &dry, &Patch::Merge(version("v1.25"))).await.unwrap())
+        };
+        let (paused, free) =
+            (format!("{NEW} at v1.25.7+vmware.2 paused for {NEW}"), format!("{NEW} at v1.25.7+vmware.2"));
+        assert_eq!(raised().await, paused, "nobody has told Cluster API");
+
+        hooks::register(&client).await.unwrap();
+        assert_eq!(raised().await, paused, "it was told, and has not found us");
+        let handler = json!({
+            "name": "before-cluster-upgrade.windlass",
+            "requestHook": {"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterUpgrade"},
+        });
+        let discovered = |status: &str| {
+            let condition = json!({
+                "type": "Discovered", "status": status, "reason": "Discovered", "message": "",
+                "lastTransitionTime": "2026-01-01T00:00:00Z",
+            });
+            Patch::Merge(json!({"status": {"conditions": [condition], "handlers": [handler]}}))
+        };
+        let extensions: Api<ExtensionConfig> = Api::all(client.clone());
+        let params = PatchParams::default();
+        extensions.patch_status(hooks::CONFIG, &params, &discovered("True")).await.unwrap();
+        assert_eq!(raised().await, free, "it asks");
+        extensions.patch_status(hooks::CONFIG, &params, &discovered("False")).await.unwrap();
+        assert_eq!(raised().await, paused, "it cannot find us any more");
     });
 }
 

@@ -3,6 +3,7 @@
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_update::ClusterUpdate;
+use windlass_controller::metrics::Asked;
 
 use crate::cluster::controlled;
 use crate::world::{api, create, in_world, read, tkc};
@@ -47,6 +48,14 @@ fn a_scrape_says_how_clusters_and_their_updates_go() {
         });
         updated(&client, 2, status).await;
         let metrics = controlled(&world, 5).await;
+        for (api, verb) in [
+            (Asked::Management, "watch"),
+            (Asked::Management, "get"),
+            (Asked::Workload, "patch"),
+            (Asked::Management, "get"),
+        ] {
+            metrics.asked(api, verb);
+        }
         let scraped = metrics.scrape(&client).await.unwrap();
         assert_eq!(scraped, SCRAPE, "{scraped}");
         assert!(!scraped.contains("what it said"), "what others say is no label");

@@ -19,9 +19,10 @@ use windlass_api::version::{KubernetesVersion, VersionPrefix};
 
 use super::catalogue::{Catalogue, Malformed};
 use super::cluster::{Asked, Resolved, resolve, wanted_releases};
-use super::hold::{Held, HoldBy, held};
+use super::hold::{Held, HoldBy, Told, held};
 use super::query::Unresolved;
 use super::{Refusal, change, copy, listed};
+use crate::hook::Unasked;
 use wish::Wish;
 
 /// A cluster that somebody writes, and what has to be known to judge it.
@@ -41,6 +42,8 @@ pub struct Request<'a> {
     pub control_plane: Option<&'a KubernetesVersion>,
     /// How machines are kept back.
     pub hold_by: HoldBy,
+    /// Why Cluster API would not ask before it goes on, where hooks are to keep machines back. A pause keeps them back then.
+    pub unasked: Option<Unasked>,
 }
 
 /// What becomes of it.
@@ -143,10 +146,21 @@ pub fn admit(request: &Request<'_>) -> Result<Admitted, Refused> {
     }
     let (held, told) = match request.before {
         None => (asked, None),
-        Some(before) => held(&Held::of(before), &asked, request.hold_by, can_end(request, before, &asked)),
+        Some(before) => held(&Held::of(before), &asked, effective(request), can_end(request, before, &asked)),
     };
     let copy = held.release.as_ref().and_then(|release| missing_copy(request, release));
-    Ok(Admitted { resolved, copy, held, warnings: told.iter().map(super::hold::Told::words).collect() })
+    let mut warnings: Vec<String> = told.iter().map(Told::words).collect();
+    if let (Some(Told::Held { .. }), Some(unasked)) = (told, request.unasked) {
+        warnings.push(format!(
+            "the cluster is paused, and not held by hooks: Cluster API does not ask Windlass, as {unasked}"
+        ));
+    }
+    Ok(Admitted { resolved, copy, held, warnings })
+}
+
+/// How machines are kept back now. Nobody would be told to wait who does not ask.
+fn effective(request: &Request<'_>) -> HoldBy {
+    if request.unasked.is_some() { HoldBy::Pause } else { request.hold_by }
 }
 
 /// Whether a hold for the release that is asked for would end: packages are brought in where an API answers, and of releases

@@ -20,9 +20,11 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::{Cluster, Machine};
+use windlass_api::kind::extension::ExtensionConfig;
 use windlass_api::kind::packaging::{Package, PackageInstall};
 use windlass_api::kind::release::{BootstrapPackages, ClusterBootstrap};
 use windlass_api::kind::{condition, is_true};
+use windlass_plan::hook::unasked;
 use windlass_plan::render::Defaults;
 use windlass_plan::resolve::hold::HoldBy;
 use windlass_sim::fault::Scenario;
@@ -152,15 +154,34 @@ fn witnessed<F: Future<Output = ()>>(
     let complaints = Arc::default();
     let seen = Arc::clone(&complaints);
     let (world, _) = played_with(start, from, (faults, Defaults::default(), Some(by)), |world| async move {
+        let script = async {
+            if by == HoldBy::Hooks {
+                known(&world).await;
+            }
+            script(world.clone()).await;
+        };
         tokio::select! {
             biased;
             () = witness::watch(&world, &seen) => {}
-            () = script(world.clone()) => {}
+            () = script => {}
         }
     });
     let violations = world.recorder().violations();
     assert!(violations.is_empty(), "{violations:#?}");
     (world, witness::complaints(&complaints))
+}
+
+/// Waits until Cluster API knows that it is to ask us: before, a pause holds what hooks are to hold.
+async fn known(world: &World) {
+    let extensions: Api<ExtensionConfig> = Api::all(world.client());
+    for _ in 0..120 {
+        let found = extensions.get_opt("windlass").await.unwrap();
+        if unasked(found.as_ref()).is_none() {
+            return;
+        }
+        seconds(1).await;
+    }
+    panic!("Cluster API never asks us: {:#?}", extensions.get_opt("windlass").await);
 }
 
 /// A cluster of the old release, with its packages. Made once.
@@ -339,6 +360,26 @@ fn a_package_that_fails_holds_the_machines_says_so_and_lets_them_go_when_it_is_r
             assert!(machines(&world, NEW_KUBERNETES).await > 0);
         });
     }
+}
+
+#[test]
+fn what_hooks_would_not_hold_because_nobody_asks_is_held_by_a_pause() {
+    play(HoldBy::Hooks, created(), start::later(), |world| async move {
+        // As in the first minute after an installation, and as when somebody takes it away: Cluster API has nobody to ask.
+        let extensions: Api<ExtensionConfig> = Api::all(world.client());
+        extensions.delete("windlass", &DeleteParams::default()).await.unwrap();
+        seconds(10).await;
+        let asked = upgrade(&world).await;
+        assert_eq!(asked.spec.paused, Some(true));
+        assert_eq!(asked.annotations()["tkg.tanzu.vmware.com/paused"], NEW);
+        seconds(20).await;
+        assert_eq!(waits(&world).await, "Cluster spec.paused is set to true");
+        until_the_first_new_machine(&world).await;
+        let cluster = found(&world).await;
+        assert!(!cluster.spec.paused.unwrap_or_default());
+        assert!(!cluster.annotations().contains_key("tkg.tanzu.vmware.com/paused"), "the hold has ended");
+        rolled(&world, NEW_KUBERNETES).await;
+    });
 }
 
 #[test]

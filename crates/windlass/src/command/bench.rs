@@ -2,6 +2,7 @@
 // Counts here are far below 2^52.
 #![allow(clippy::cast_precision_loss)]
 
+mod controller;
 mod durable;
 mod embedded;
 mod etcd;
@@ -23,6 +24,7 @@ use std::io;
 
 use windlass_reference::Error as Cause;
 
+use super::up::Interruption;
 use crate::error::{Exit, Explained, Failure, Kind};
 use crate::output::{self, Document, Format};
 use report::{Report, Section};
@@ -31,6 +33,7 @@ use report::{Report, Section};
 #[derive(clap::Subcommand)]
 pub enum Bench {
     Apiserver(Apiserver),
+    Controller(controller::Controller),
     #[command(hide = true)]
     Serve(serve::Serve),
 }
@@ -40,6 +43,7 @@ impl Bench {
     pub fn run(self) -> Result<Exit, Failure> {
         match self {
             Self::Apiserver(apiserver) => apiserver.run(),
+            Self::Controller(controller) => controller.run(),
             Self::Serve(serve) => {
                 let runtime =
                     tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(Error::Runtime)?;
@@ -172,6 +176,12 @@ enum Error {
         #[source]
         source: Cause,
     },
+    #[error("cannot measure the controllers on the API server {name}")]
+    Controllers {
+        name: String,
+        #[source]
+        source: Cause,
+    },
 }
 
 impl Explained for Error {
@@ -186,6 +196,12 @@ impl Explained for Error {
             Self::Section { name, .. } => format!(
                 "windlass bench apiserver {name}; without KUBEBUILDER_ASSETS, if it is about the programs in there"
             ),
+            Self::Controllers { name, .. } if name == "kube" => {
+                "KUBEBUILDER_ASSETS=DIR windlass bench controller, where DIR has kube-apiserver, etcd and \
+                 kube-controller-manager; or --on embedded, which needs nothing"
+                    .to_owned()
+            }
+            Self::Controllers { .. } => "windlass bench controller --quick, to see whether it works at all".to_owned(),
         })
     }
 }

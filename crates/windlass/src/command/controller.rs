@@ -109,7 +109,8 @@ impl Controller {
 
     async fn serve(self) -> Result<Exit, Failure> {
         let mut interruption = Interruption::listen()?;
-        let client = access::management(self.kubeconfig.as_deref(), self.context.as_deref()).await?;
+        let metrics = Arc::default();
+        let client = access::management(self.kubeconfig.as_deref(), self.context.as_deref(), &metrics).await?;
         let (sender, stopped) = watch::channel(false);
         let stop: Stop = async move {
             let mut stopped = stopped;
@@ -118,8 +119,7 @@ impl Controller {
         }
         .boxed()
         .shared();
-        let parts =
-            Parts { client, clock: Clock::wall(), metrics: Arc::default(), readiness: Readiness::default(), stop };
+        let parts = Parts { client, clock: Clock::wall(), metrics, readiness: Readiness::default(), stop };
         let probes = bind(self.probes).await?;
         tracing::info!(address = %address(&probes, self.probes), "probes and metrics");
         parts.readiness.set(probes::RUNNING, Ok(()));
@@ -175,7 +175,7 @@ impl Controller {
         let work = |term: Term| {
             let access = Access {
                 client: term.fence(parts.client.clone()),
-                workloads: Arc::new(OverKubeconfig::of(parts.client.clone(), clock.clone())),
+                workloads: Arc::new(OverKubeconfig::of(parts.client.clone(), clock.clone()).counted_by(&parts.metrics)),
                 keys: Arc::new(ClusterKeys::new(clock.clone())),
                 clock: clock.clone(),
                 seed,

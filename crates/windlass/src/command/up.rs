@@ -1,10 +1,10 @@
 //! `windlass up`: an embedded management cluster with simulated machines, for as long as the command runs.
 
-mod doors;
+pub mod doors;
 pub mod embedded;
 mod error;
 mod kept;
-mod keys;
+pub mod keys;
 mod metrics;
 mod world;
 

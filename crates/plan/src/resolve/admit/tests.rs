@@ -14,6 +14,7 @@ struct Stage {
     class: Option<ClusterClass>,
     control_plane: Option<KubernetesVersion>,
     hold_by: HoldBy,
+    unasked: Option<Unasked>,
 }
 
 impl Stage {
@@ -26,7 +27,7 @@ impl Stage {
         ];
         let (releases, images): (Vec<_>, Vec<_>) = all.into_iter().unzip();
         let (class, hold_by) = (Some(ClusterClass::default()), HoldBy::Pause);
-        Self { releases, os_images: images.concat(), class, control_plane: None, hold_by }
+        Self { releases, os_images: images.concat(), class, control_plane: None, hold_by, unasked: None }
     }
 
     /// What an object becomes that was another before.
@@ -41,6 +42,7 @@ impl Stage {
             os_images: &self.os_images,
             control_plane: self.control_plane.as_ref(),
             hold_by: self.hold_by,
+            unasked: self.unasked,
         };
         let admitted = admit(&request).map_err(|refused| refused.to_string())?;
         let mut written = object.clone();
@@ -139,6 +141,28 @@ fn an_upgrade_is_asked_for_by_version_or_by_label_and_held_in_the_same_write() {
     let hooks = Stage { hold_by: HoldBy::Hooks, ..Stage::new() };
     let changed = hooks.admitted(&with(&running, |object| set_label(object, NEW)), Some(&running));
     assert_eq!(told(&changed), format!("{NEW} at v1.25.7+vmware.2"));
+}
+
+#[test]
+fn where_cluster_api_does_not_ask_yet_a_pause_holds_what_hooks_would_not() {
+    let mut stage = Stage { hold_by: HoldBy::Hooks, unasked: Some(Unasked::Undiscovered), ..Stage::new() };
+    let running = stage.running();
+    let raised = with(&running, |object| set_label(object, NEW));
+    let (_, warnings) = stage.admit(&raised, Some(&running)).unwrap();
+    assert!(warnings[0].starts_with("spec.paused: set, with the annotation"), "{warnings:?}");
+    assert_eq!(
+        warnings[1..],
+        [
+            "the cluster is paused, and not held by hooks: Cluster API does not ask Windlass, as the ExtensionConfig windlass is not \
+          Discovered"
+        ]
+    );
+    let held = stage.admitted(&raised, Some(&running));
+    assert_eq!(told(&held), format!("{NEW} at v1.25.7+vmware.2 paused for {NEW}"));
+    // From when it asks, nothing changes for what is held already, and the next change is for the hooks.
+    stage.unasked = None;
+    assert_eq!(stage.admitted(&held, Some(&held)), held);
+    assert_eq!(told(&stage.admitted(&raised, Some(&running))), format!("{NEW} at v1.25.7+vmware.2"));
 }
 
 #[test]

@@ -1,6 +1,5 @@
 //! Whoever brings packages in crashes between its writes, or is there twice.
 
-use windlass_api::kind::extension::ExtensionConfig;
 use windlass_sim::fault::{Fault, Moment, Span, WebhookFault, When};
 
 use super::*;

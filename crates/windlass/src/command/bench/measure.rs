@@ -33,8 +33,23 @@ fn schedstat(path: &Path) -> Result<f64, Error> {
 
 /// Resident memory of a process, in bytes; `self` is this one.
 pub fn resident(process: &str) -> Result<f64, Error> {
+    of_status(process, "VmRSS")
+}
+
+/// The part of it that is its own: without pages of its program, which a file has.
+pub fn resident_own(process: &str) -> Result<f64, Error> {
+    of_status(process, "RssAnon")
+}
+
+/// The most that it ever was.
+pub fn resident_peak(process: &str) -> Result<f64, Error> {
+    of_status(process, "VmHWM")
+}
+
+fn of_status(process: &str, field: &str) -> Result<f64, Error> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("the kernel tells no VmRSS")?;
+    let found = status.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    let line = found.ok_or_else(|| format!("the kernel tells no {field}"))?;
     let kilobytes: f64 = line.trim_end_matches("kB").trim().parse()?;
     Ok(kilobytes * 1024.0)
 }

@@ -20,7 +20,8 @@ pub enum Server {
 }
 
 impl Server {
-    fn shown(self) -> &'static str {
+    /// As people know it.
+    pub fn shown(self) -> &'static str {
         match self {
             Self::Windlass => "windlass",
             Self::Etcd => "etcd alone",
@@ -39,6 +40,9 @@ pub enum Unit {
     Losses,
     PerSecond,
     PerCpuSecond,
+    /// A part of one core.
+    Share,
+    Requests,
 }
 
 impl Unit {
@@ -53,7 +57,9 @@ impl Unit {
             Self::Seconds => format!("{value:.2} s"),
             Self::Bytes if value < 1e5 => format!("{} B", grouped(value)),
             Self::Bytes => format!("{:.1} MB", value / 1e6),
-            Self::Losses | Self::PerSecond | Self::PerCpuSecond => grouped(value),
+            Self::Share => format!("{:.2} %", value * 100.0),
+            Self::Requests if value < 1e3 => format!("{value:.1}"),
+            Self::Losses | Self::PerSecond | Self::PerCpuSecond | Self::Requests => grouped(value),
         }
     }
 }
@@ -112,7 +118,7 @@ impl Figure {
         self
     }
 
-    /// It is about what only ours does: to be used without a process of its own.
+    /// It is about what only ours does, such as to be used without a process of its own: no server is set beside another.
     pub fn alone(mut self) -> Self {
         self.is_alone = true;
         self
@@ -143,7 +149,8 @@ impl Figure {
         let Some(ours) = self.servers.get(&Server::Windlass).map(|taken| taken.median) else { return };
         for (server, taken) in &mut self.servers {
             let ratio = if better { ours / taken.median } else { taken.median / ours };
-            taken.ours_is_better = (*server != Server::Windlass && ratio.is_finite()).then_some(ratio);
+            let is_compared = *server != Server::Windlass && !self.is_alone;
+            taken.ours_is_better = (is_compared && ratio.is_finite()).then_some(ratio);
         }
         let missing = compared.iter().filter(|server| !self.is_alone && !self.servers.contains_key(server));
         self.not_compared = missing.copied().collect();
@@ -182,6 +189,7 @@ impl Figure {
         };
         let of = match aim {
             Aim::TimesBetter { than, .. } => than,
+            Aim::AtMost(_) | Aim::AtLeast(_) if self.is_alone => server,
             Aim::AtMost(_) | Aim::AtLeast(_) => Server::Windlass,
         };
         (of == server).then(|| format!("{words} {}", if is_met { "✔" } else { "✖ missed" }))
@@ -237,7 +245,7 @@ impl Report {
             warnings.push("this is a debug build: its figures mean nothing");
         }
         if is_quick {
-            warnings.push("a hundredth was measured: its figures mean nothing");
+            warnings.push("a small part was measured: its figures mean nothing");
         }
         Self {
             machine: measure::machine(),
@@ -358,5 +366,8 @@ mod tests {
         check(Unit::Bytes, 1_694.0, "1,694 B");
         check(Unit::Bytes, 11_900_000.0, "11.9 MB");
         check(Unit::PerCpuSecond, 1_267_049.0, "1,267,049");
+        check(Unit::Share, 0.012_34, "1.23 %");
+        check(Unit::Requests, 12.34, "12.3");
+        check(Unit::Requests, 1_234.5, "1,234");
     }
 }

@@ -200,6 +200,7 @@ impl Order<'_> {
             os_images: &os_images,
             control_plane: None,
             hold_by: HoldBy::default(),
+            unasked: None,
         });
         let admitted = admitted.map_err(|refused| Error::Release { name: name.clone(), why: refused.to_string() })?;
         let release = admitted.resolved.map(|resolved| resolved.release);

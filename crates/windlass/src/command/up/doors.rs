@@ -1,15 +1,18 @@
 //! The APIs of workload clusters, each on a port of its own, for kubectl and everybody else on this machine.
 
+mod etcd;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio_rustls::TlsAcceptor;
 use tower::Service;
 use windlass_api::kind::wcp::Endpoint;
 use windlass_api::name::{ClusterSecret, NamespacedName};
@@ -67,7 +70,10 @@ impl Listening {
             kept.note_port(&name, address.port());
         }
         let (stop, stopped) = oneshot::channel::<()>();
-        let service = Lasting::new(Reachable(workload.clone()), workload.server().store().clone());
+        let etcd = self.authorities.of_etcd(cluster).map_err(|error| failed(error.to_string()))?;
+        let etcd = etcd.closed_server_config().map_err(|error| failed(error.to_string()))?;
+        let reachable = Reachable { workload: workload.clone(), etcd: TlsAcceptor::from(Arc::new(etcd)) };
+        let service = Lasting::new(reachable, workload.server().store().clone());
         self.runtime.spawn(serve(service, listener, async move {
             // Nobody ever sends: it ends when the door is dropped.
             drop(stopped.await);
@@ -127,7 +133,11 @@ impl Doors for Listening {
 
 /// The API of a workload cluster behind its load balancer, which has nobody to ask while no API server runs.
 #[derive(Clone)]
-struct Reachable(Workload);
+struct Reachable {
+    workload: Workload,
+    /// How its etcd speaks, to which ports are forwarded.
+    etcd: TlsAcceptor,
+}
 
 impl<B> Service<Request<B>> for Reachable
 where
@@ -145,12 +155,16 @@ where
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
         if request.uri().path() == "/version"
-            && let Some(answer) = self.0.version_answer()
+            && let Some(answer) = self.workload.version_answer()
         {
             return Box::pin(std::future::ready(Ok(answer)));
         }
-        if self.0.answers() {
-            return Box::pin(self.0.server().clone().call(request));
+        if self.workload.answers() {
+            if let Some(member) = etcd::member(&request) {
+                let answer = etcd::forward(request, member, self.workload.clone(), self.etcd.clone());
+                return Box::pin(std::future::ready(Ok(answer)));
+            }
+            return Box::pin(self.workload.server().clone().call(request));
         }
         let mut response = Response::new(Body::whole("no API server of this cluster runs"));
         *response.status_mut() = http::StatusCode::SERVICE_UNAVAILABLE;

@@ -15,11 +15,16 @@ use super::wall_now;
 const CERTIFICATE: &str = "tls.crt";
 const PRIVATE_KEY: &str = "tls.key";
 
-/// The authority of each cluster's API: the Secret `<cluster>-ca` and the listener have the same. Cheap to clone.
+/// The authorities of each cluster: the Secret `<cluster>-ca` and the listener have the same. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Authorities {
-    known: Arc<Mutex<BTreeMap<NamespacedName, Arc<Authority>>>>,
+    known: Arc<Mutex<BTreeMap<String, Arc<Authority>>>>,
     kept: Option<Kept>,
+}
+
+/// By which name the authority of its etcd is kept: no cluster has a name with two slashes.
+fn of_etcd(cluster: &NamespacedName) -> String {
+    format!("{cluster}/etcd")
 }
 
 impl Authorities {
@@ -35,24 +40,35 @@ impl Authorities {
 
     /// The authority of a cluster; a new one for a new cluster.
     pub fn of(&self, cluster: &NamespacedName) -> Result<Arc<Authority>, listen::Error> {
+        self.named(cluster.to_string())
+    }
+
+    /// The authority of its etcd: the Secret `<cluster>-etcd` and the members have the same.
+    pub fn of_etcd(&self, cluster: &NamespacedName) -> Result<Arc<Authority>, listen::Error> {
+        self.named(of_etcd(cluster))
+    }
+
+    fn named(&self, name: String) -> Result<Arc<Authority>, listen::Error> {
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(authority) = all.get(cluster) {
+        if let Some(authority) = all.get(&name) {
             return Ok(Arc::clone(authority));
         }
         let authority = match &self.kept {
-            Some(kept) => kept.authority(&cluster.to_string())?,
+            Some(kept) => kept.authority(&name)?,
             None => Authority::new(wall_now())?,
         };
         let authority = Arc::new(authority);
-        all.insert(cluster.clone(), Arc::clone(&authority));
+        all.insert(name, Arc::clone(&authority));
         Ok(authority)
     }
 
     /// The cluster is gone: another one of its name trusts nobody that this one did.
     pub fn forget(&self, cluster: &NamespacedName) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(cluster);
-        if let Some(kept) = &self.kept {
-            kept.forget(&cluster.to_string());
+        for name in [cluster.to_string(), of_etcd(cluster)] {
+            self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&name);
+            if let Some(kept) = &self.kept {
+                kept.forget(&name);
+            }
         }
     }
 }
@@ -71,7 +87,11 @@ impl KeyMaker for Authorities {
                 let authority = self.of(cluster).map_err(|error| failed(error.to_string()))?;
                 Ok(pair(authority.certificate_pem(), authority.key_pem()))
             }
-            ClusterSecret::Etcd | ClusterSecret::FrontProxy => {
+            ClusterSecret::Etcd => {
+                let authority = self.of_etcd(cluster).map_err(|error| failed(error.to_string()))?;
+                Ok(pair(authority.certificate_pem(), authority.key_pem()))
+            }
+            ClusterSecret::FrontProxy => {
                 let authority = Authority::new(wall_now()).map_err(|error| failed(error.to_string()))?;
                 Ok(pair(authority.certificate_pem(), authority.key_pem()))
             }
