@@ -135,7 +135,7 @@ fn brings_packages(release: &TanzuKubernetesRelease) -> bool {
 
 /// Whether the release of a cluster has packages, by what there is of it or by the copy that is kept with the cluster. Of one that
 /// is nowhere nobody knows: machines wait.
-fn has_packages(cluster: &Cluster, known: &Known<'_>) -> bool {
+pub(crate) fn has_packages(cluster: &Cluster, known: &Known<'_>) -> bool {
     let annotations = cluster.metadata.annotations.as_ref();
     let kept = || copy::read(annotations?.get(annotation::RELEASE_COPY.name)?).ok();
     let of_name = |release: &TanzuKubernetesRelease| release.metadata.name.as_deref() == self::release(cluster);

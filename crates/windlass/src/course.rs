@@ -11,7 +11,7 @@ use windlass_api::kind::cluster_update::WaitingFor;
 use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::label;
 use windlass_api::name::ClusterName;
-use windlass_plan::bootstrap::course::Course;
+use windlass_plan::bootstrap::course::{Course, Word};
 use windlass_plan::hook;
 
 use crate::client::{Error, Management};
@@ -68,6 +68,11 @@ impl ClassReport {
         }
     }
 
+    /// Whether waiting alone does not help any more.
+    pub fn is_stalled(&self) -> bool {
+        self.assessment == Word::Stalled.as_str()
+    }
+
     /// What people see.
     pub fn text(&self) -> String {
         let release = output::cell(self.release.as_ref());
@@ -75,7 +80,15 @@ impl ClassReport {
         if let Some(of) = self.packages_of.as_ref().filter(|of| Some(*of) != self.release.as_ref()) {
             head.push(format!("  packages: still those of {of}"));
         }
-        head.extend(self.waits.iter().map(|wait| format!("  waiting for: {}: {}", wait.object, wait.message)));
+        head.extend(
+            self.waits
+                .iter()
+                .flat_map(|wait| {
+                    let why = format!("  waiting for: {}: {}", wait.object, wait.message);
+                    [Some(why), wait.way_out.as_ref().map(|way_out| format!("    way out: {way_out}"))]
+                })
+                .flatten(),
+        );
         let head = head.join("\n");
         let rows = self.machines.iter().map(MachineReport::row);
         let machines = output::table(&MachineReport::HEAD, rows);

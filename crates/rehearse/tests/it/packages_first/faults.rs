@@ -151,6 +151,31 @@ fn a_release_without_its_template_holds_the_machines_and_says_so() {
     }
 }
 
+/// Where Cluster API asks, nothing of a cluster is made whose packages could not be chosen.
+#[test]
+fn a_cluster_whose_release_has_lost_its_template_is_made_when_it_is_back() {
+    play(HoldBy::Hooks, &start::empty(), start::founded(), |world| async move {
+        seconds(60).await;
+        let templates: Api<ClusterBootstrapTemplate> = Api::namespaced(world.client(), "tkg-system");
+        let template = templates.get(OLD).await.unwrap();
+        // Resolved, and not looked at yet by whoever would make it.
+        let mut held = start::of_class();
+        held.annotations_mut().insert("cluster.x-k8s.io/paused".to_owned(), String::new());
+        Api::default_namespaced(world.client()).create(&PostParams::default(), &held).await.unwrap();
+        templates.delete(OLD, &DeleteParams::default()).await.unwrap();
+        seconds(30).await;
+        change(&world, json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": null}}})).await;
+        seconds(600).await;
+        let waits = waits(&world).await;
+        assert!(waits.contains("BeforeClusterCreate: the release comes first: "), "{waits}");
+        assert_eq!(machines(&world, "v1.24.9+vmware.1").await, 0);
+        let template = ClusterBootstrapTemplate { metadata: anew(&template.metadata), ..template };
+        templates.create(&PostParams::default(), &template).await.unwrap();
+        ready(&world).await;
+        rolled(&world, "v1.24.9+vmware.1").await;
+    });
+}
+
 #[test]
 fn while_nobody_can_be_asked_no_machine_follows_and_afterwards_they_do() {
     let down = (WebhookFault::Down, HoldBy::Pause);
