@@ -1,6 +1,7 @@
 //! A cluster of a class gets the packages of its release, and on a change of release they come before its machines.
 
 mod abort;
+mod choices;
 mod crashes;
 mod faults;
 mod images;
