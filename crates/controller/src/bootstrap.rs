@@ -421,7 +421,7 @@ async fn refused(
 
 /// Tells people what it is waited for.
 async fn warn(ctx: &Ctx<Context>, cluster: &Cluster, blocked: &Blocked) {
-    publish(ctx, cluster, blocked.reason(), format!("{blocked}; {}", blocked.way_out())).await;
+    publish(ctx, cluster, blocked.reason(), blocked.told()).await;
 }
 
 /// A warning in an Event. It is only for people: nothing depends on it.

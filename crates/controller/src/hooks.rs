@@ -19,7 +19,7 @@ use windlass_api::kind::release::{ClusterBootstrap, ClusterBootstrapTemplate, Ta
 use windlass_api::version::KubernetesVersion;
 use windlass_plan::bootstrap::SYSTEM_NAMESPACE;
 use windlass_plan::bootstrap::approval::{is_begun, needs_record};
-use windlass_plan::hook::{Known, Reached, answer, reached, release, upgrade_plan};
+use windlass_plan::hook::{Known, Reached, answer, is_chosen, reached, release, upgrade_plan};
 use windlass_runtime::clock::Clock;
 use windlass_runtime::events::{Kind, Notice, Recorder};
 
@@ -145,7 +145,14 @@ impl Hooks {
             Err(error) => return failed("its updates", &error),
         };
         let known = Known { bootstrap: bootstrap.as_ref(), is_begun, ..Known::default() };
-        let answer = answer(hook, cluster, &known);
+        let mut answer = self::answer(hook, cluster, &known);
+        // Of a release without packages none will ever be chosen: nobody waits for them.
+        if answer.retry_after_seconds > 0 && !is_chosen(release, bootstrap.as_ref()) {
+            answer = match self.found(release).await {
+                Ok(found) => self::answer(hook, cluster, &Known { release: found.as_ref(), ..known }),
+                Err(error) => return failed("the release", &error),
+            };
+        }
         if let Some(reached) = reached(hook).filter(|_| answer.retry_after_seconds == 0) {
             self.tell(cluster, reached).await;
         }
@@ -163,9 +170,13 @@ impl Hooks {
 
     /// A release, and whether the template of its packages is there.
     async fn release(&self, name: &str) -> Result<(Option<TanzuKubernetesRelease>, bool), kube::Error> {
-        let release = Api::<TanzuKubernetesRelease>::all(self.client.clone()).get_opt(name).await?;
+        let release = self.found(name).await?;
         let templates: Api<ClusterBootstrapTemplate> = Api::namespaced(self.client.clone(), SYSTEM_NAMESPACE);
         Ok((release, templates.get_opt(name).await?.is_some()))
+    }
+
+    async fn found(&self, name: &str) -> Result<Option<TanzuKubernetesRelease>, kube::Error> {
+        Api::all(self.client.clone()).get_opt(name).await
     }
 
     /// Says in an Event how far Cluster API has come. Nothing depends on it, least of all an answer.

@@ -40,7 +40,7 @@ pub fn is_foreign(cluster: &Cluster) -> bool {
 pub struct Known<'a> {
     /// What is said of its packages.
     pub bootstrap: Option<&'a ClusterBootstrap>,
-    /// Its release, if that is there. Only before a cluster is made.
+    /// Its release, if that is there. Not looked for where packages of it were chosen.
     pub release: Option<&'a TanzuKubernetesRelease>,
     /// Whether the template of its packages is there. Only before a cluster is made.
     pub has_template: bool,
@@ -98,7 +98,8 @@ pub fn answer(hook: HookName, cluster: &Cluster, known: &Known<'_>) -> Answer {
         | HookName::BeforeWorkersUpgrade => {
             // Who wants machines without their packages has approved nothing.
             let may_go_on = known.is_begun || !needs_record(cluster, bootstrap);
-            packages_first(release, bootstrap).filter(|_| !(may_go_on && goes_on(cluster, release)))
+            let without = || goes_on(cluster, release) || !has_packages(cluster, known);
+            packages_first(release, bootstrap).filter(|_| !(may_go_on && without()))
         }
         HookName::BeforeClusterDelete => packages_go_first(cluster),
         HookName::BeforeClusterCreate => release_first(cluster, release, known),
@@ -129,13 +130,32 @@ fn release_first(cluster: &Cluster, name: &str, known: &Known<'_>) -> Option<Str
     if let Some(ready) = condition(conditions, ConditionType::Ready.as_str()).filter(|it| it.status == "False") {
         return first(format!("TanzuKubernetesRelease {name} is not ready: {}", ready.message));
     }
-    let needs_template = release.spec.bootstrap_packages.is_some()
-        && !label::LEGACY_RELEASE.is_in(&labels)
-        && !annotation::CUSTOM_BOOTSTRAP.is_in(&annotations);
+    let needs_template = brings_packages(release) && !annotation::CUSTOM_BOOTSTRAP.is_in(&annotations);
     if needs_template && !known.has_template {
         return first(format!("there is no ClusterBootstrapTemplate {SYSTEM_NAMESPACE}/{name}; put it back"));
     }
     None
+}
+
+/// Whether a release has packages. An older one has none, and nobody would ever bring in what machines wait for.
+fn brings_packages(release: &TanzuKubernetesRelease) -> bool {
+    let is_legacy = release.metadata.labels.as_ref().is_some_and(|labels| label::LEGACY_RELEASE.is_in(labels));
+    release.spec.bootstrap_packages.is_some() && !is_legacy
+}
+
+/// Whether the release of a cluster has packages, by what there is of it or by the copy that is kept with the cluster. Of one that
+/// is nowhere nobody knows: machines wait.
+pub(crate) fn has_packages(cluster: &Cluster, known: &Known<'_>) -> bool {
+    let annotations = cluster.metadata.annotations.as_ref();
+    let kept = || copy::read(annotations?.get(annotation::RELEASE_COPY.name)?).ok();
+    let of_name = |release: &TanzuKubernetesRelease| release.metadata.name.as_deref() == self::release(cluster);
+    known.release.map_or_else(|| kept().filter(of_name).is_none_or(|kept| brings_packages(&kept)), brings_packages)
+}
+
+/// Whether packages were chosen of the release that a cluster is asked to have.
+pub fn is_chosen(release: &str, bootstrap: Option<&ClusterBootstrap>) -> bool {
+    let resolved = bootstrap.and_then(|bootstrap| bootstrap.status.as_ref()?.resolved_tkr.as_deref());
+    resolved == Some(release)
 }
 
 /// What an answer begins with that has machines wait for packages.
@@ -161,7 +181,7 @@ fn packages_first(release: &str, bootstrap: Option<&ClusterBootstrap>) -> Option
     let Some(bootstrap) = bootstrap else { return first("there is no ClusterBootstrap yet") };
     let status = bootstrap.status.clone().unwrap_or_default();
     let ready = condition(&status.conditions, ConditionType::PackagesReady.as_str());
-    if status.resolved_tkr.as_deref() != Some(release) {
+    if !is_chosen(release, Some(bootstrap)) {
         // What keeps them from being chosen is told where it is told of those that are.
         let why = ready
             .filter(|ready| ready.status != "True")

@@ -276,8 +276,8 @@ impl Assembly {
         let client = if faults.is_empty() {
             Client::new(SteadyLayer.layer(through), "default")
         } else {
-            let faulty = Faulty::new(through, faults.clone(), caller, Place::Management, "management");
-            Client::new(SteadyLayer.layer(faulty), "default")
+            let upset = Faulty::new(through, faults.clone(), caller, Place::Management, "management");
+            Client::new(SteadyLayer.layer(upset), "default")
         };
         self.aged(client, caller, Place::Management)
     }

@@ -13,6 +13,7 @@ use windlass_api::label;
 use windlass_api::name::ClusterName;
 use windlass_plan::bootstrap::course::Course;
 use windlass_plan::hook;
+use windlass_plan::word::Word;
 
 use crate::client::{Error, Management};
 use crate::output;
@@ -72,6 +73,11 @@ impl ClassReport {
         }
     }
 
+    /// Whether waiting alone does not help any more.
+    pub fn is_stalled(&self) -> bool {
+        self.assessment == Word::Stalled.as_str()
+    }
+
     /// What people see.
     pub fn text(&self) -> String {
         let release = output::cell(self.release.as_ref());
@@ -79,7 +85,10 @@ impl ClassReport {
         if let Some(of) = self.packages_of.as_ref().filter(|of| Some(*of) != self.release.as_ref()) {
             head.push(format!("  packages: still those of {of}"));
         }
-        head.extend(self.waits.iter().map(|wait| format!("  waiting for: {}: {}", wait.object, wait.message)));
+        for wait in &self.waits {
+            head.push(format!("  waiting for: {}: {}", wait.object, wait.message));
+            head.extend(wait.way_out.iter().map(|way_out| format!("    way out: {way_out}")));
+        }
         head.extend(self.pending.iter().map(|pending| format!("  pending: {pending}")));
         let head = head.join("\n");
         let rows = self.machines.iter().map(MachineReport::row);

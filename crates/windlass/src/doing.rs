@@ -154,8 +154,12 @@ impl Doing {
         match self {
             Self::Recorded(report) => progress.show(report),
             Self::OfClass(report) => {
-                let first = report.waits.first().map(|wait| wait.message.as_str());
-                progress.tell(first.unwrap_or("machines follow"));
+                let first = report.waits.first();
+                // Where waiting does not help, what does is told to whoever waits.
+                let way_out = first.and_then(|wait| wait.way_out.as_ref()).filter(|_| report.is_stalled());
+                let way_out = way_out.map(|way_out| format!("; way out: {way_out}")).unwrap_or_default();
+                let message = first.map_or("machines follow", |wait| wait.message.as_str());
+                progress.tell(&format!("{message}{way_out}"));
             }
         }
     }

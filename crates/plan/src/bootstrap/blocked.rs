@@ -170,7 +170,22 @@ pub enum Blocked {
     },
 }
 
+/// What stands between what is waited for and what can be done about it.
+pub(super) const WAY_OUT: &str = "; way out: ";
+
 impl Blocked {
+    /// What conditions and Events say of it: what is waited for, and what can be done about it.
+    pub fn told(&self) -> String {
+        // As in the conditions of all other clusters: what is asked of somebody comes after what it is about.
+        let between = if matches!(self, Self::ApprovalNeeded { .. } | Self::Rejected { .. }) { "; " } else { WAY_OUT };
+        format!("{self}{between}{}", self.way_out())
+    }
+
+    /// Both again, of what was told. What others have written has no way out.
+    pub fn read(told: &str) -> (&str, Option<&str>) {
+        told.split_once(WAY_OUT).map_or((told, None), |(what, way_out)| (what, Some(way_out)))
+    }
+
     /// The reason in one word, the same everywhere.
     pub fn reason(&self) -> &'static str {
         match self {

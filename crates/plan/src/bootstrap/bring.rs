@@ -16,6 +16,7 @@ use windlass_api::kind::Condition;
 use windlass_api::kind::release::{ClusterBootstrap, ClusterBootstrapStatus, LocalReference};
 use windlass_api::name::{ClusterSecret, NamespacedName, ObjectName, PackageName, PackagePart};
 
+use super::blocked::WAY_OUT;
 use super::clone::{self, with_owner};
 use super::condition::{self, Gate, Told};
 use super::gate::{Judged, PATIENCE, packages_first};
@@ -455,8 +456,9 @@ impl<'b> Bringing<'b> {
 /// The conditions of a `ClusterBootstrap` while it cannot be settled.
 pub fn waiting(cluster: &Subject, bootstrap: &ClusterBootstrap, blocked: &Blocked, now: Timestamp) -> Vec<Condition> {
     let before = bootstrap.status.clone().unwrap_or_default().conditions;
-    let is_stalled = is_stalled(&before, now) && !blocked.is_decision();
-    let stalled = is_stalled.then(|| told_stalled(cluster, blocked));
+    // What keeps an upgrade from being given up has not lasted for as long as the upgrade has; and whoever decides takes their time.
+    let stalled = is_stalled(&before, now) && cluster.given_up.is_none() && !blocked.is_decision();
+    let stalled = stalled.then(|| told_stalled(cluster, blocked));
     condition::with_gate(&before, &Gate { blocked: Some(blocked), stalled, outside: Vec::new() }, now)
 }
 
@@ -469,7 +471,7 @@ fn is_stalled(before: &[Condition], now: Timestamp) -> bool {
 /// What is said then: what it is waited for, what would help, and how machines could go on without it.
 fn told_stalled(cluster: &Subject, blocked: &Blocked) -> String {
     let minutes = PATIENCE.as_mins();
-    let told = format!("{blocked}, and that for more than {minutes} min; {}", blocked.way_out());
+    let told = format!("{blocked}, and that for more than {minutes} min{WAY_OUT}{}", blocked.way_out());
     let ways = [Blocked::way_on(cluster), Blocked::way_back(cluster)];
     ways.into_iter().flatten().fold(told, |told, way| format!("{told}; {way}"))
 }

@@ -77,7 +77,7 @@ fn of_blocked(listed: &Listed, blocked: &Blocked) -> Condition {
         observed_generation: None,
         last_transition_time: String::new(),
         reason: blocked.reason().to_owned(),
-        message: format!("{blocked}; {}", blocked.way_out()),
+        message: blocked.told(),
     }
 }
 
@@ -153,7 +153,7 @@ fn of_all(gate: &Gate<'_>) -> Vec<Condition> {
         message,
     };
     let reason = gate.blocked.map(Blocked::reason);
-    let told = gate.blocked.map(|blocked| format!("{blocked}; {}", blocked.way_out()));
+    let told = gate.blocked.map(Blocked::told);
     let ready = if gate.blocked.is_none() { ConditionStatus::True } else { ConditionStatus::False };
     let mut all = vec![of(ConditionType::PackagesReady, ready, reason.unwrap_or("AllWell"), told.unwrap_or_default())];
     all.push(match &gate.stalled {

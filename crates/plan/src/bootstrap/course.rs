@@ -8,8 +8,9 @@ use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::kind::{Condition, condition};
 use windlass_api::reason::TopologyReason;
 
+use super::Blocked;
 use crate::gate;
-use crate::hook;
+use crate::hook::{self, Known};
 use crate::resolve::hold::Held;
 use crate::step::Stage;
 use crate::word::Word;
@@ -46,11 +47,11 @@ impl<'a> Course<'a> {
     }
 
     fn packages_are(&self, release: &str) -> bool {
-        let status = self.bootstrap.and_then(|bootstrap| bootstrap.status.as_ref());
-        status.is_some_and(|status| {
-            status.resolved_tkr.as_deref() == Some(release)
-                && condition(&status.conditions, ConditionType::PackagesReady.as_str()).is_some_and(is_true)
-        })
+        if !hook::is_chosen(release, self.bootstrap) {
+            // Of an older release there are none, and none are waited for.
+            return !hook::has_packages(self.cluster, &Known::default());
+        }
+        self.condition(ConditionType::PackagesReady).is_some_and(is_true)
     }
 
     /// Cluster API has seen the latest wish, and all machines are there and as they should be.
@@ -119,11 +120,16 @@ impl<'a> Course<'a> {
         let stalled = self.condition(ConditionType::Stalled).filter(|it| is_true(it));
         let ready = self.condition(ConditionType::PackagesReady).filter(|it| !is_true(it));
         let mut wait = self.wait(Stage::Packages, "ClusterBootstrap", stalled.or(ready)?);
-        if self.pending().is_some() {
-            let name = self.cluster.metadata.name.as_deref().unwrap_or_default();
-            wait.message = gate::Blocked::without_agreement(&wait.message).to_owned();
-            wait.way_out = Some(format!("windlass approve {name}, or windlass abort {name}"));
-        }
+        let told = wait.message;
+        let (message, way_out) = match Blocked::read(&told) {
+            (what, _) if self.pending().is_some() => {
+                let name = self.cluster.metadata.name.as_deref().unwrap_or_default();
+                let way_out = format!("windlass approve {name}, or windlass abort {name}");
+                (gate::Blocked::without_agreement(what), Some(way_out))
+            }
+            (what, way_out) => (what, way_out.map(str::to_owned)),
+        };
+        (wait.message, wait.way_out) = (message.to_owned(), way_out);
         // It has been waited for since before somebody found that it stalls.
         wait.since = ready.map_or(wait.since, |it| Some(it.last_transition_time.clone()));
         Some(wait)
@@ -217,6 +223,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::resolve::copy;
 
     const NEW: &str = "v1.25.7---vmware.2-tkg.1";
 
@@ -270,6 +277,39 @@ mod tests {
 
     fn said(type_: &str, status: &str, message: &str) -> Value {
         json!({"type": type_, "status": status, "reason": "R", "message": message, "lastTransitionTime": ""})
+    }
+
+    #[test]
+    fn a_cluster_of_a_release_without_packages_runs_without_them() {
+        let release = |packages: Value| {
+            let spec =
+                json!({"version": "v1", "kubernetes": {"version": "v1.25.7+vmware.2"}, "bootstrapPackages": packages});
+            let release = json!({
+                "apiVersion": "run.tanzu.vmware.com/v1alpha3", "kind": "TanzuKubernetesRelease", "metadata": {"name": NEW}, "spec": spec,
+            });
+            let kept = copy::write(&serde_json::from_value(release).unwrap());
+            with(&json!({"metadata": {"annotations": {"run.tanzu.vmware.com/tkr-spec": kept}}}))
+        };
+        for (packages, word) in [(Value::Null, Word::Running), (json!([]), Word::Updating)] {
+            let cluster = release(packages);
+            assert_eq!(Course { cluster: &cluster, bootstrap: None }.word(), word);
+        }
+    }
+
+    #[test]
+    fn what_somebody_can_do_is_told_by_itself() {
+        let told = "antrea has failed; way out: repair it; it is tried again by itself";
+        let packages = serde_json::from_value(json!({
+            "apiVersion": "run.tanzu.vmware.com/v1alpha3", "kind": "ClusterBootstrap", "metadata": {"name": "wl"}, "spec": {},
+            "status": {"resolvedTKR": NEW, "conditions": [said("PackagesReady", "False", told)]},
+        }))
+        .unwrap();
+        // Cluster API says the same, where it has asked.
+        let asked = format!("packages of b come first: {told}");
+        let cluster = with(&json!({"status": {"conditions": [said("TopologyReconciled", "False", &asked)]}}));
+        let waits = Course { cluster: &cluster, bootstrap: Some(&packages) }.waits();
+        let told: Vec<_> = waits.iter().map(|wait| (wait.message.as_str(), wait.way_out.as_deref())).collect();
+        assert_eq!(told, [("antrea has failed", Some("repair it; it is tried again by itself"))]);
     }
 
     #[test]

@@ -6,6 +6,7 @@ use windlass_api::kind::cluster_api::Cluster;
 use windlass_api::kind::release::ClusterBootstrap;
 use windlass_api::kind::release::TanzuKubernetesRelease;
 use windlass_plan::hook::{Known, RETRY_SECONDS, answer, reached, upgrade_plan};
+use windlass_plan::resolve::copy;
 
 const RELEASE: &str = "v1.25.7---vmware.2-tkg.1";
 
@@ -106,6 +107,36 @@ fn who_wants_machines_without_their_packages_has_approved_nothing() {
     assert!(!waits(Known { bootstrap: Some(&old), is_begun: true, ..Known::default() }), "it is on record");
     let chosen = bootstrap(RELEASE, &ready("False", "antrea has failed"));
     assert!(!waits(Known { bootstrap: Some(&chosen), ..Known::default() }), "its packages are chosen");
+}
+
+#[test]
+fn nobody_waits_for_the_packages_of_a_release_that_has_none() {
+    let mut ours = cluster(&json!({"run.tanzu.vmware.com/tkr": RELEASE}), &json!([]));
+    let old = bootstrap("v1.24.9---vmware.1-tkg.1", &ready("True", ""));
+    let without: fn(&mut Value) = |it| it["spec"]["bootstrapPackages"] = Value::Null;
+    let labelled: fn(&mut Value) = |it| it["metadata"]["labels"] = json!({"run.tanzu.vmware.com/legacy-tkr": ""});
+    let waits = |ours: &Cluster, release: Option<&TanzuKubernetesRelease>, bootstrap: Option<&ClusterBootstrap>| {
+        let known = Known { bootstrap, release, has_template: false, is_begun: false };
+        answer(HookName::BeforeClusterUpgrade, ours, &known).retry_after_seconds > 0
+    };
+    for bootstrap in [None, Some(&old)] {
+        for change in [without, labelled] {
+            assert!(!waits(&ours, Some(&release(change)), bootstrap));
+        }
+        assert!(waits(&ours, Some(&release(|_| {})), bootstrap));
+        assert!(waits(&ours, None, bootstrap), "nobody knows what it has");
+    }
+    // It is gone, and kept with the cluster.
+    let mut keep = |release: &TanzuKubernetesRelease| {
+        let kept = ("run.tanzu.vmware.com/tkr-spec".to_owned(), copy::write(release));
+        ours.metadata.annotations = Some([kept].into());
+        waits(&ours, None, Some(&old))
+    };
+    assert!(!keep(&release(without)));
+    assert!(keep(&release(|_| {})));
+    assert!(keep(&release(
+        |it| (it["metadata"]["name"], it["spec"]["bootstrapPackages"]) = (json!("other"), Value::Null)
+    )));
 }
 
 #[test]

@@ -35,12 +35,7 @@ fn categories() -> impl Iterator<Item = Category> {
 #[test]
 fn the_table_of_the_seed_is_ours_but_for_one_mark() {
     let mut differences = Vec::new();
-    for line in SEED.lines() {
-        let [namespace, name, management, workload, windows] = line.split_whitespace().collect::<Vec<_>>()[..] else {
-            panic!("not a row: {line}");
-        };
-        let row = PODS.iter().find(|row| is_cut(row.namespace, namespace) && is_cut(row.name, name));
-        let row = row.unwrap_or_else(|| panic!("{namespace}/{name} has no row"));
+    for (row, [management, workload, windows]) in SEED.lines().map(of_seed) {
         for (role, mark) in [(Role::Management, management), (Role::Workload, workload), (Role::Windows, windows)] {
             if mark_of(row.runs(role)) != mark {
                 differences.push(format!("{} {}: {mark}", row.name, role.word()));
@@ -49,6 +44,44 @@ fn the_table_of_the_seed_is_ours_but_for_one_mark() {
         }
     }
     assert_eq!(differences, ["capv-controller-manager workload: yes"]);
+}
+
+/// What the seed shows of a management cluster and of a workload cluster is what is verified of one that has all of these packages.
+#[test]
+fn a_cluster_that_runs_what_the_seed_shows_is_well_but_for_that_mark() {
+    let misplaced = "capv-system/capv-controller-manager-0 must not be here: it belongs to management clusters";
+    for (role, column, wanted) in [(Role::Management, 0, vec![]), (Role::Workload, 1, vec![misplaced])] {
+        let shown = SEED.lines().map(of_seed).filter(|(_, marks)| marks[column] == "yes").map(|(row, _)| row);
+        let (mut packages, mut pods) = (BTreeSet::new(), Vec::new());
+        for row in shown {
+            pods.push(seen(&format!("{}/{}-0", row.namespace, row.name)));
+            if let (Owner::Package(name), true) = (row.owner, row.runs(role) != Runs::No) {
+                packages.insert(name.to_owned());
+            }
+        }
+        let found: Vec<String> = verify(role, &packages, &pods).iter().map(Finding::to_string).collect();
+        assert_eq!(found, wanted, "{}", role.word());
+        // Not one of them could be away, but for what comes and goes, and what must not be there.
+        for away in 0..pods.len() {
+            let (one, others) = (&pods[away], [&pods[..away], &pods[away + 1..]].concat());
+            let found = verify(role, &packages, &others).len();
+            let expected = match (one.name.as_str(), role) {
+                ("register-placeholder-0", _) => wanted.len(),
+                ("capv-controller-manager-0", Role::Workload) => 0,
+                _ => wanted.len() + 1,
+            };
+            assert_eq!(found, expected, "{}", one.name);
+        }
+    }
+}
+
+/// A row of ours for one of the seed's, and its marks.
+fn of_seed(line: &'static str) -> (&'static PodRow, [&'static str; 3]) {
+    let [namespace, name, management, workload, windows] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+        panic!("not a row: {line}");
+    };
+    let row = PODS.iter().find(|row| is_cut(row.namespace, namespace) && is_cut(row.name, name));
+    (row.unwrap_or_else(|| panic!("{namespace}/{name} has no row")), [management, workload, windows])
 }
 
 /// Whether a name is what the seed's table has room for: cut at its end, or with words in it cut short.

@@ -66,8 +66,8 @@ impl Workloads for InProcess {
                 faults if faults.is_empty() => Client::new(SteadyLayer.layer(seam), "default"),
                 faults => {
                     let (caller, name) = (self.process.caller(), cluster.to_string());
-                    let faulty = Faulty::new(seam, faults.clone(), caller, Place::Workload, &name);
-                    Client::new(SteadyLayer.layer(faulty), "default")
+                    let upset = Faulty::new(seam, faults.clone(), caller, Place::Workload, &name);
+                    Client::new(SteadyLayer.layer(upset), "default")
                 }
             };
             let client = match &self.ages {

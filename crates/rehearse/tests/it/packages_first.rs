@@ -2,9 +2,12 @@
 
 mod abort;
 mod approval;
+mod choices;
 mod crashes;
 mod faults;
+mod images;
 mod management;
+mod new_nodes;
 mod people;
 mod removal;
 mod table;
@@ -36,6 +39,7 @@ use crate::start::{self, empty};
 const OLD: &str = "v1.24.9---vmware.1-tkg.1";
 const NEW: &str = "v1.25.7---vmware.2-tkg.1";
 const NEW_KUBERNETES: &str = "v1.25.7+vmware.2";
+const NEW_RELEASE: &str = "v1.25.7+vmware.2-tkg.1";
 const ANTREA: &str = "antrea.tanzu.vmware.com.1.9.0+vmware.2-tkg.1-advanced";
 
 /// Makes a cluster of the class that every World has, by the beginning of a version.
@@ -51,6 +55,14 @@ async fn change(world: &World, patch: Value) -> Cluster {
 /// Asks for the new release, by its label alone.
 async fn upgrade(world: &World) -> Cluster {
     change(world, json!({"metadata": {"labels": {"run.tanzu.vmware.com/tkr": NEW}}})).await
+}
+
+/// What the owner of a cluster writes to pause it: where we hold it by that, the field is set already.
+fn paused_by_its_owner(by: HoldBy) -> Value {
+    match by {
+        HoldBy::Pause => json!({"metadata": {"annotations": {"windlass.dev/keep-paused": ""}}}),
+        HoldBy::Hooks => json!({"spec": {"paused": true}}),
+    }
 }
 
 async fn found(world: &World) -> Cluster {
@@ -384,18 +396,24 @@ fn what_hooks_would_not_hold_because_nobody_asks_is_held_by_a_pause() {
 
 #[test]
 fn the_pause_of_somebody_else_stays_when_our_hold_ends() {
-    play(HoldBy::Pause, created(), start::later(), |world| async move {
-        change(&world, json!({"spec": {"paused": true}})).await;
-        let topology = json!({"topology": {"version": NEW_KUBERNETES}});
-        let labels = json!({"labels": {"run.tanzu.vmware.com/tkr": NEW}});
-        change(&world, json!({"metadata": labels, "spec": topology})).await;
-        seconds(900).await;
-        assert_eq!(told(&world, "PackagesReady").await[0], "True");
-        let cluster = found(&world).await;
-        assert_eq!(cluster.spec.paused, Some(true));
-        assert!(!cluster.annotations().contains_key("tkg.tanzu.vmware.com/paused"));
-        assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
-    });
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            seconds(30).await;
+            change(&world, json!({"spec": {"paused": true}})).await;
+            let topology = json!({"topology": {"version": NEW_KUBERNETES}});
+            let labels = json!({"labels": {"run.tanzu.vmware.com/tkr": NEW}});
+            change(&world, json!({"metadata": labels, "spec": topology})).await;
+            seconds(900).await;
+            assert_eq!(told(&world, "PackagesReady").await[0], "True");
+            let cluster = found(&world).await;
+            assert_eq!(cluster.spec.paused, Some(true));
+            assert!(!cluster.annotations().contains_key("tkg.tanzu.vmware.com/paused"));
+            assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
+
+            change(&world, json!({"spec": {"paused": false}})).await;
+            rolled(&world, NEW_KUBERNETES).await;
+        });
+    }
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use windlass_api::kind::cluster_api::{Cluster, Machine};
 use windlass_plan::bootstrap::abort::{Abort, Aborting, abort, back};
-use windlass_plan::bootstrap::{Blocked, Step, Subject, Write};
+use windlass_plan::bootstrap::{Blocked, Step, Subject, Write, waiting};
 
 use super::{NEW, OLD};
 
@@ -153,4 +153,22 @@ fn an_order_that_comes_too_late_goes_and_pauses_nobody() {
     let goes_on = json!({"tkg.tanzu.vmware.com/paused": NEW, "windlass.dev/go-on-without-packages": NEW});
     let let_go = r#"{"metadata":{"annotations":{"tkg.tanzu.vmware.com/paused":null,"windlass.dev/abort":null,"windlass.dev/keep-paused":null}},"spec":{"paused":false}}"#;
     check(&goes_on, true, (NEW, NEW_KUBERNETES), None, &format!("AbortTooLate {let_go}"));
+}
+
+/// Packages were waited for for so long that it stalls. What keeps the order waiting has only begun to.
+#[test]
+fn what_keeps_an_order_from_being_followed_has_not_lasted_for_as_long_as_the_upgrade() {
+    let since = "2026-01-01T00:00:00Z";
+    let ready =
+        json!({"type": "PackagesReady", "status": "False", "reason": "R", "message": "", "lastTransitionTime": since});
+    let packages = super::bootstrap("{}", |it| it["status"]["conditions"] = json!([ready]));
+    let blocked = Blocked::PauseAwaited { object: "Cluster dev/wl".to_owned() };
+    let stalled = |annotations: &Value| {
+        let cluster = cluster(|it| it["metadata"]["annotations"] = annotations.clone());
+        let subject = Subject::of(&cluster).unwrap().unwrap();
+        let conditions = waiting(&subject, &packages, &blocked, "2026-01-01T02:00:00Z".parse().unwrap());
+        conditions.into_iter().find(|it| it.type_ == "Stalled").unwrap().status
+    };
+    assert_eq!(stalled(&json!({"tkg.tanzu.vmware.com/paused": NEW})), "True");
+    assert_eq!(stalled(&json!({"tkg.tanzu.vmware.com/paused": NEW, "windlass.dev/abort": NEW})), "False");
 }

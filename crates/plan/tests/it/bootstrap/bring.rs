@@ -330,7 +330,7 @@ fn a_core_package_that_fails_holds_the_machines_and_in_the_end_says_how_they_cou
     let message = &stalled.status.conditions.iter().find(|it| it.type_ == "Stalled").unwrap().message;
     assert_eq!(
         message,
-        "the package vsphere-csi has failed: kapp: Error: no image, and that for more than 30 min; repair what it says; \
+        "the package vsphere-csi has failed: kapp: Error: no image, and that for more than 30 min; way out: repair what it says; \
          PackageInstall tkg-system/wl-vsphere-csi is tried again by itself; to let the machines go on without it: \
          kubectl -n dev patch cluster wl --type=merge -p \
          '{\"metadata\":{\"annotations\":{\"tkg.tanzu.vmware.com/paused\":null}},\"spec\":{\"paused\":false}}'; to give the upgrade up while \

@@ -83,19 +83,22 @@ fn an_upgrade_that_is_given_up_while_packages_hold_it_takes_them_back_and_touche
 
 #[test]
 fn an_upgrade_of_a_cluster_that_its_owner_has_paused_is_given_up_and_the_pause_stays() {
-    play(HoldBy::Pause, created(), start::later(), |world| async move {
-        let before = identities(&world).await;
-        fetches(&world, "v9.9.9").await;
-        upgrade(&world).await;
-        seconds(60).await;
-        change(&world, json!({"metadata": {"annotations": {"windlass.dev/keep-paused": ""}}})).await;
-        order(&world).await;
-        seconds(900).await;
-        assert_eq!(found(&world).await.spec.paused, Some(true));
-        change(&world, json!({"spec": {"paused": false}})).await;
-        seconds(300).await;
-        is_back(&world, &before).await;
-    });
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            let before = identities(&world).await;
+            fetches(&world, "v9.9.9").await;
+            seconds(30).await;
+            upgrade(&world).await;
+            seconds(60).await;
+            change(&world, paused_by_its_owner(by)).await;
+            order(&world).await;
+            seconds(900).await;
+            assert_eq!(found(&world).await.spec.paused, Some(true));
+            change(&world, json!({"spec": {"paused": false}})).await;
+            seconds(300).await;
+            is_back(&world, &before).await;
+        });
+    }
 }
 
 #[test]

@@ -41,9 +41,11 @@ fn a_crash_between_its_writes_costs_time_and_nothing_else() {
 
 #[test]
 fn two_who_bring_the_same_packages_in_do_not_hurt_each_other() {
-    let split = Fault::SplitLeadership { takeover: Span::seconds(15), notices_after: Span::seconds(60) };
-    let faults = Scenario::default().and(split, When::between(Span::seconds(40), Span::seconds(80)));
-    play_with(faults, HoldBy::Pause, created(), start::later(), |world| async move { upgraded(&world).await });
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        let split = Fault::SplitLeadership { takeover: Span::seconds(15), notices_after: Span::seconds(60) };
+        let faults = Scenario::default().and(split, When::between(Span::seconds(40), Span::seconds(80)));
+        play_with(faults, by, created(), start::later(), |world| async move { upgraded(&world).await });
+    }
 }
 
 #[test]

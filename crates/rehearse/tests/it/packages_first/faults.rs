@@ -56,53 +56,61 @@ fn a_package_that_is_not_there_holds_the_machines_and_says_so() {
 /// kapp-controller takes no package back by itself, and what it had tried before counts. What a release asks for is meant.
 #[test]
 fn a_package_that_somebody_has_raised_is_taken_to_the_version_of_the_release() {
-    play(HoldBy::Hooks, created(), start::later(), |world| async move {
-        let installs: Api<PackageInstall> = Api::namespaced(inside(&world), "tkg-system");
-        let mut newer = packages(&world).get(ANTREA).await.unwrap();
-        newer.metadata =
-            kube::core::ObjectMeta { name: Some("antrea.tanzu.vmware.com.1.99.0".to_owned()), ..Default::default() };
-        "1.99.0".clone_into(&mut newer.spec.version);
-        let inner: Api<Package> = Api::namespaced(inside(&world), "tkg-system");
-        inner.create(&PostParams::default(), &newer).await.unwrap();
-        let to = json!({"spec": {"packageRef": {"versionSelection": {"constraints": "1.99.0"}}}});
-        installs.patch("wl-antrea", &PatchParams::default(), &Patch::Merge(&to)).await.unwrap();
-        seconds(20).await;
-        upgrade(&world).await;
-        goes_on(&world).await;
-        assert_eq!(package(&world, "antrea").await, "1.9.0+vmware.2-tkg.1-advanced ReconcileSucceeded");
-    });
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            let installs: Api<PackageInstall> = Api::namespaced(inside(&world), "tkg-system");
+            let mut newer = packages(&world).get(ANTREA).await.unwrap();
+            newer.metadata = kube::core::ObjectMeta {
+                name: Some("antrea.tanzu.vmware.com.1.99.0".to_owned()),
+                ..Default::default()
+            };
+            "1.99.0".clone_into(&mut newer.spec.version);
+            let inner: Api<Package> = Api::namespaced(inside(&world), "tkg-system");
+            inner.create(&PostParams::default(), &newer).await.unwrap();
+            let to = json!({"spec": {"packageRef": {"versionSelection": {"constraints": "1.99.0"}}}});
+            installs.patch("wl-antrea", &PatchParams::default(), &Patch::Merge(&to)).await.unwrap();
+            seconds(20).await;
+            upgrade(&world).await;
+            goes_on(&world).await;
+            assert_eq!(package(&world, "antrea").await, "1.9.0+vmware.2-tkg.1-advanced ReconcileSucceeded");
+        });
+    }
 }
 
 #[test]
 fn a_package_for_another_version_of_kubernetes_holds_the_machines_and_says_so() {
-    play(HoldBy::Hooks, created(), start::later(), |world| async move {
-        let only = |constraints: &str| {
-            Patch::Merge(json!({"spec": {"kubernetesVersionSelection": {"constraints": constraints}}}))
-        };
-        packages(&world).patch(ANTREA, &PatchParams::default(), &only(">=1.25.0")).await.unwrap();
-        upgrade(&world).await;
-        seconds(300).await;
-        held_by(&world, "PackageFailed").await;
-        let [_, _, message] = told(&world, "PackagesReady").await;
-        assert!(message.contains("Expected to find at least one version"), "{message}");
-        packages(&world).patch(ANTREA, &PatchParams::default(), &only(">=1.24.0")).await.unwrap();
-        goes_on(&world).await;
-    });
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            let only = |constraints: &str| {
+                Patch::Merge(json!({"spec": {"kubernetesVersionSelection": {"constraints": constraints}}}))
+            };
+            packages(&world).patch(ANTREA, &PatchParams::default(), &only(">=1.25.0")).await.unwrap();
+            upgrade(&world).await;
+            seconds(300).await;
+            held_by(&world, "PackageFailed").await;
+            let [_, _, message] = told(&world, "PackagesReady").await;
+            assert!(message.contains("Expected to find at least one version"), "{message}");
+            packages(&world).patch(ANTREA, &PatchParams::default(), &only(">=1.24.0")).await.unwrap();
+            goes_on(&world).await;
+        });
+    }
 }
 
 #[test]
 fn a_package_that_somebody_holds_holds_the_machines_and_says_by_what() {
-    play(HoldBy::Pause, created(), start::later(), |world| async move {
-        let installs: Api<PackageInstall> = Api::namespaced(inside(&world), "tkg-system");
-        let hold = |paused: bool| Patch::Merge(json!({"spec": {"paused": paused}}));
-        installs.patch("wl-antrea", &PatchParams::default(), &hold(true)).await.unwrap();
-        upgrade(&world).await;
-        seconds(2400).await;
-        held_by(&world, "PackageHeld").await;
-        assert_eq!(told(&world, "Stalled").await[0], "True", "it never comes by itself");
-        installs.patch("wl-antrea", &PatchParams::default(), &hold(false)).await.unwrap();
-        goes_on(&world).await;
-    });
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            let installs: Api<PackageInstall> = Api::namespaced(inside(&world), "tkg-system");
+            let hold = |paused: bool| Patch::Merge(json!({"spec": {"paused": paused}}));
+            installs.patch("wl-antrea", &PatchParams::default(), &hold(true)).await.unwrap();
+            upgrade(&world).await;
+            seconds(2400).await;
+            held_by(&world, "PackageHeld").await;
+            assert_eq!(told(&world, "Stalled").await[0], "True", "it never comes by itself");
+            installs.patch("wl-antrea", &PatchParams::default(), &hold(false)).await.unwrap();
+            goes_on(&world).await;
+        });
+    }
 }
 
 #[test]
@@ -128,16 +136,43 @@ fn a_release_that_goes_or_is_taken_out_of_use_half_way_is_brought_to_its_end() {
 
 #[test]
 fn a_release_without_its_template_holds_the_machines_and_says_so() {
-    play(HoldBy::Pause, created(), start::later(), |world| async move {
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            let templates: Api<ClusterBootstrapTemplate> = Api::namespaced(world.client(), "tkg-system");
+            let template = templates.get(NEW).await.unwrap();
+            templates.delete(NEW, &DeleteParams::default()).await.unwrap();
+            upgrade(&world).await;
+            seconds(120).await;
+            held_by(&world, "TemplateMissing").await;
+            let template = ClusterBootstrapTemplate { metadata: anew(&template.metadata), ..template };
+            templates.create(&PostParams::default(), &template).await.unwrap();
+            goes_on(&world).await;
+        });
+    }
+}
+
+/// Where Cluster API asks, nothing of a cluster is made whose packages could not be chosen.
+#[test]
+fn a_cluster_whose_release_has_lost_its_template_is_made_when_it_is_back() {
+    play(HoldBy::Hooks, &start::empty(), start::founded(), |world| async move {
+        seconds(60).await;
         let templates: Api<ClusterBootstrapTemplate> = Api::namespaced(world.client(), "tkg-system");
-        let template = templates.get(NEW).await.unwrap();
-        templates.delete(NEW, &DeleteParams::default()).await.unwrap();
-        upgrade(&world).await;
-        seconds(120).await;
-        held_by(&world, "TemplateMissing").await;
+        let template = templates.get(OLD).await.unwrap();
+        // Resolved, and not looked at yet by whoever would make it.
+        let mut held = start::of_class();
+        held.annotations_mut().insert("cluster.x-k8s.io/paused".to_owned(), String::new());
+        Api::default_namespaced(world.client()).create(&PostParams::default(), &held).await.unwrap();
+        templates.delete(OLD, &DeleteParams::default()).await.unwrap();
+        seconds(30).await;
+        change(&world, json!({"metadata": {"annotations": {"cluster.x-k8s.io/paused": null}}})).await;
+        seconds(600).await;
+        let waits = waits(&world).await;
+        assert!(waits.contains("BeforeClusterCreate: the release comes first: "), "{waits}");
+        assert_eq!(machines(&world, "v1.24.9+vmware.1").await, 0);
         let template = ClusterBootstrapTemplate { metadata: anew(&template.metadata), ..template };
         templates.create(&PostParams::default(), &template).await.unwrap();
-        goes_on(&world).await;
+        ready(&world).await;
+        rolled(&world, "v1.24.9+vmware.1").await;
     });
 }
 
@@ -163,13 +198,34 @@ fn while_nobody_can_be_asked_no_machine_follows_and_afterwards_they_do() {
 }
 
 #[test]
+fn what_is_asked_for_while_nobody_answers_is_refused_and_changes_nothing() {
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        let when = When::between(Span::seconds(60), Span::seconds(600));
+        let faults = Scenario::default().and(Fault::Webhook { how: WebhookFault::Down }, when);
+        play_with(faults, by, created(), start::later(), |world| async move {
+            seconds(90).await;
+            let before = found(&world).await;
+            let api: Api<Cluster> = Api::default_namespaced(world.client());
+            let wish = Patch::Merge(json!({"metadata": {"labels": {"run.tanzu.vmware.com/tkr": NEW}}}));
+            let refused = api.patch("wl", &PatchParams::default(), &wish).await.unwrap_err().to_string();
+            assert!(refused.contains("releases.clusters.windlass.dev"), "{refused}");
+            let now = found(&world).await;
+            assert_eq!((now.labels(), now.annotations()), (before.labels(), before.annotations()));
+            assert_eq!(now.spec.paused, before.spec.paused);
+            seconds(600).await;
+            upgrade(&world).await;
+            goes_on(&world).await;
+        });
+    }
+}
+
+#[test]
 fn a_cluster_that_is_deleted_while_it_is_held_goes_whether_or_not_it_answers() {
     let clusters = Pattern::new("default/wl");
     let silent = Fault::Unreachable { clusters, on: Requests::default(), how: Silence::Timeout };
     let silence = Scenario::default().and(silent, When::from(Span::seconds(60)));
-    for (faults, by) in
-        [(Scenario::default(), HoldBy::Pause), (Scenario::default(), HoldBy::Hooks), (silence, HoldBy::Pause)]
-    {
+    let both = [HoldBy::Pause, HoldBy::Hooks];
+    for (faults, by) in [Scenario::default(), silence].iter().flat_map(|faults| both.map(|by| (faults.clone(), by))) {
         play_with(faults, by, created(), start::later(), |world| async move {
             fetches(&world, "v9.9.9").await;
             upgrade(&world).await;

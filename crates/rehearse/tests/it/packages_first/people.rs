@@ -152,34 +152,79 @@ fn a_change_that_is_given_up_before_the_first_machine_takes_the_packages_back() 
 
 #[test]
 fn whoever_pauses_a_cluster_that_is_held_or_was_finds_it_paused() {
-    play(HoldBy::Pause, created(), start::later(), |world| async move {
-        upgrade(&world).await;
-        seconds(5).await;
-        change(&world, json!({"metadata": {"annotations": {"windlass.dev/keep-paused": ""}}})).await;
-        seconds(1200).await;
-        assert_eq!(told(&world, "PackagesReady").await[0], "True");
-        let cluster = found(&world).await;
-        assert_eq!(cluster.spec.paused, Some(true));
-        assert!(!cluster.annotations().contains_key("tkg.tanzu.vmware.com/paused"));
-        assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            seconds(30).await;
+            upgrade(&world).await;
+            seconds(5).await;
+            change(&world, paused_by_its_owner(by)).await;
+            seconds(1200).await;
+            assert_eq!(told(&world, "PackagesReady").await[0], "True", "packages come in all the same");
+            let cluster = found(&world).await;
+            assert_eq!(cluster.spec.paused, Some(true));
+            assert!(!cluster.annotations().contains_key("tkg.tanzu.vmware.com/paused"));
+            assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
 
-        // Afterwards, and when machines have begun to come: it is not ours to end.
-        change(&world, json!({"spec": {"paused": false}})).await;
-        first_new_machine(&world).await;
-        change(&world, json!({"spec": {"paused": true}})).await;
-        seconds(1800).await;
-        assert_eq!(found(&world).await.spec.paused, Some(true));
-        assert_eq!(machines(&world, OLD_KUBERNETES).await, 2, "the old ones stay until somebody goes on");
-    });
-    play(HoldBy::Hooks, created(), start::later(), |world| async move {
-        upgrade(&world).await;
-        seconds(5).await;
-        change(&world, json!({"spec": {"paused": true}})).await;
-        seconds(1200).await;
-        assert_eq!(told(&world, "PackagesReady").await[0], "True", "packages come in all the same");
-        assert_eq!(found(&world).await.spec.paused, Some(true));
-        assert_eq!(machines(&world, NEW_KUBERNETES).await, 0);
-        change(&world, json!({"spec": {"paused": false}})).await;
-        first_new_machine(&world).await;
-    });
+            // Afterwards, and when machines have begun to come: it is not ours to end.
+            change(&world, json!({"spec": {"paused": false}})).await;
+            first_new_machine(&world).await;
+            change(&world, json!({"spec": {"paused": true}})).await;
+            seconds(1800).await;
+            assert_eq!(found(&world).await.spec.paused, Some(true));
+            assert_eq!(machines(&world, OLD_KUBERNETES).await, 2, "the old ones stay until somebody goes on");
+            change(&world, json!({"spec": {"paused": false}})).await;
+            rolled(&world, NEW_KUBERNETES).await;
+        });
+    }
+}
+
+/// A pool grows when the release changes: nobody is stopped half-way, and packages wait for it.
+#[test]
+fn what_is_under_way_when_the_release_changes_comes_to_rest_before_packages_are_touched() {
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        play(by, created(), start::later(), |world| async move {
+            seconds(30).await;
+            let pool = json!([{"class": "tkg-worker", "name": "a", "replicas": 2}]);
+            change(&world, json!({"spec": {"topology": {"workers": {"machineDeployments": pool}}}})).await;
+            seconds(20).await;
+            let of_old = machines(&world, OLD_KUBERNETES).await;
+            assert_eq!(of_old, 3, "one is on its way");
+            upgrade(&world).await;
+            first_new_machine(&world).await;
+            assert_eq!(package(&world, "antrea").await, "1.9.0+vmware.2-tkg.1-advanced ReconcileSucceeded");
+            let nodes: Api<k8s_openapi::api::core::v1::Node> = Api::all(inside(&world));
+            for _ in 0..400 {
+                let listed = nodes.list(&ListParams::default()).await.map(|nodes| nodes.items).unwrap_or_default();
+                let kubelets = listed.iter().filter_map(|node| node.status.as_ref()?.node_info.as_ref());
+                if listed.len() == 3 && kubelets.filter(|info| info.kubelet_version == NEW_KUBERNETES).count() == 3 {
+                    return;
+                }
+                seconds(15).await;
+            }
+            panic!("three nodes never came to {NEW_KUBERNETES}: {}", waits(&world).await);
+        });
+    }
+}
+
+/// An older release has no packages: nobody waits for what will never come.
+#[test]
+fn for_a_release_without_packages_nobody_waits() {
+    for by in [HoldBy::Pause, HoldBy::Hooks] {
+        let script = |world: World| async move {
+            another_release(&world).await;
+            let releases: Api<TanzuKubernetesRelease> = Api::all(world.client());
+            let without = Patch::Merge(json!({"spec": {"bootstrapPackages": null}}));
+            releases.patch(NEWER, &PatchParams::default(), &without).await.unwrap();
+            seconds(30).await;
+            let asked = ask(&world, NEWER).await;
+            assert!(!asked.annotations().contains_key("tkg.tanzu.vmware.com/paused"), "a hold would never end");
+            first_new_machine(&world).await;
+            seconds(1).await;
+        };
+        let (world, complaints) = witnessed(Scenario::default(), by, created(), start::later(), script);
+        assert_eq!(world.recorder().violations(), []);
+        let of_before =
+            format!("the first machine of {NEW_KUBERNETES} is there, and packages are those of Some({OLD:?})");
+        assert_eq!(complaints.first(), Some(&of_before), "{by}");
+    }
 }

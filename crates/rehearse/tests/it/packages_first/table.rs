@@ -1,4 +1,4 @@
-//! The table of faults in docs/packages.md: all are in it, and what it names is there.
+//! The table of faults in docs/packages.md: all are in it, what it names is there, and each is played with both ways to hold a cluster.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,12 +13,17 @@ fn every_fault_on_the_way_of_packages_has_a_test_that_is_there() {
     for line in table.lines().filter(|line| line.starts_with("| F") || line.starts_with("| B")) {
         let cells: Vec<&str> = line.split('|').map(str::trim).collect();
         assert!(found.insert(cells[1].to_owned()), "{} is there twice", cells[1]);
+        let mut played = String::new();
         for test in cells[3].split("<br>") {
             let (file, name) = test.trim().trim_matches('`').split_once("::").unwrap_or_else(|| panic!("{line}"));
             let text = std::fs::read_to_string(repository.join("crates").join(file)).unwrap_or_default();
-            let is_there =
-                text.split("#[test]\n").skip(1).any(|rest| rest.trim_start().starts_with(&format!("fn {name}(")));
-            assert!(is_there, "{}: there is no test {name} in {file}", cells[1]);
+            let mut tests = text.split("#[test]\n").skip(1);
+            let found = tests.find(|rest| rest.trim_start().starts_with(&format!("fn {name}(")));
+            let body = found.and_then(|rest| rest.split("\n}\n").next());
+            played += body.unwrap_or_else(|| panic!("{}: there is no test {name} in {file}", cells[1]));
+        }
+        for by in ["HoldBy::Pause", "HoldBy::Hooks"] {
+            assert!(played.contains(by), "{}: nobody plays it with {by}", cells[1]);
         }
     }
     let faults = (9..=19).map(|number| format!("F{number}"));

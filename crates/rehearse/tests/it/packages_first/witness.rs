@@ -20,9 +20,6 @@ use super::{bootstrap, found, inside, package, seconds};
 /// What was seen that must not be.
 pub type Complaints = Arc<Mutex<Vec<String>>>;
 
-/// Core packages in their order; all others come after them.
-const CORE: [&str; 3] = ["antrea", "vsphere-cpi", "vsphere-csi"];
-
 pub fn complaints(seen: &Complaints) -> Vec<String> {
     seen.lock().unwrap().clone()
 }
@@ -88,7 +85,7 @@ async fn machines(world: &World, seen: &Complaints) {
         }
         let packages = &bootstrap.spec.packages;
         for core in [&kapp_of(packages), &packages.cni, &packages.cpi, &packages.csi].into_iter().flatten() {
-            let (short, wanted) = (core.ref_name.split('.').next().unwrap(), version_of(&core.ref_name));
+            let (short, wanted) = (short(&core.ref_name), version_of(&core.ref_name));
             let is = package(world, short).await;
             if is != format!("{wanted} ReconcileSucceeded") {
                 seen.lock().unwrap().push(format!("the first machine of {version} is there, and {short} is {is}"));
@@ -96,6 +93,11 @@ async fn machines(world: &World, seen: &Complaints) {
         }
     })
     .await;
+}
+
+/// `antrea` of `antrea.tanzu.vmware.com.1.7.2`.
+fn short(ref_name: &str) -> &str {
+    ref_name.split('.').next().unwrap()
 }
 
 /// `1.7.2` of `antrea.tanzu.vmware.com.1.7.2`.
@@ -120,12 +122,13 @@ async fn packages(world: &World, seen: &Complaints) {
         let changed = before.is_some_and(|before| before != constraints);
         let Some(bootstrap) = bootstrap(world).await.filter(|_| changed) else { return };
         let packages = &bootstrap.spec.packages;
-        let core = [&packages.cni, &packages.cpi, &packages.csi];
-        let rank = CORE.iter().position(|core| *core == name).unwrap_or(CORE.len());
-        for (short, package) in CORE.iter().zip(core).take(rank) {
-            let wanted = package.as_ref().map(|package| version_of(&package.ref_name));
-            if asked.get(*short).map(String::as_str) != wanted {
-                seen.lock().unwrap().push(format!("{name} {constraints} is asked for before {short} {wanted:?}"));
+        // In their order; all others come after them.
+        let core = [&packages.cni, &packages.cpi, &packages.csi].map(|core| core.as_ref().map(|core| &core.ref_name));
+        let rank = core.iter().position(|core| core.is_some_and(|core| short(core) == name)).unwrap_or(core.len());
+        for before in core.into_iter().take(rank).flatten() {
+            let (short, wanted) = (short(before), version_of(before));
+            if asked.get(short).map(String::as_str) != Some(wanted) {
+                seen.lock().unwrap().push(format!("{name} {constraints} is asked for before {short} {wanted}"));
             }
         }
         if let Some(moves) = moves(world).await {
